@@ -34,7 +34,8 @@ typedef struct Bound {
 } Bound;
 
 typedef struct Counter {
-    Between between; /* a parameter of the loop's body */
+    Between between; /* a parameter of the loop's body; in rounds that come to the access at work */
+    Between whole;   /* in all of them */
     const Inst *loop;
     int index;
     int64_t step;   /* 0: not the same in every round */
@@ -94,7 +95,7 @@ const Between *range_between(const Nest *n, const Linear *index, int i); /* that
 const Val *range_counter(const Nest *n, const Linear *index, int i);
 Val *range_extreme(Nest *n, const Linear *wide,
                    bool greatest); /* NULL: there are too many counters of its own */
-/* What the program computes in 32 bits is required to be the sum itself. */
+/* What the program computes in 32 bits is required to be the sum itself; false: that cannot be told. */
 bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between);
 Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor);
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
@@ -106,6 +107,8 @@ bool range_add_loop(Nest *n, const Inst *loop);    /* its counter; those further
 /* ---- range_index.c */
 bool range_is_rehearsed(const Nest *n, const Inst *loop); /* constants tell all of it */
 Val *range_narrow_index(const Inst *access);              /* in 32 bits, whatever it is converted to */
+bool range_require_moderate(
+    Nest *n, const Linear *wide); /* nothing overflows where terms are added up; false: it may */
 bool range_require_access(Nest *n, Access *access); /* that it is in range; false: that cannot be told */
 int64_t range_length(const Inst *elem);
 

@@ -18,7 +18,7 @@ static bool find_parts(const Val *v, Val *parts[2], Op *op);
 
 static bool find_exact_between(Nest *n, Val *v, Between *between) {
     Linear whole;
-    if (!range_exact(n, v, &whole)) return false;
+    if (!range_exact(n, v, &whole) || !range_require_moderate(n, &whole)) return false;
     between->low = range_extreme(n, &whole, false);
     between->high = range_extreme(n, &whole, true);
     return between->low && between->high;
@@ -276,6 +276,7 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t
     else require_end(n, &c, test, step);
     n->is_short &= is_short(n, first, limit, step);
     n->is_reversed |= !range_is_word(limit->type);
+    c.whole = c.between;
     n->counters[n->ncounters++] = c;
     return true;
 }

@@ -82,7 +82,7 @@ static int64_t growth(const Nest *n, const Linear *index) {
 }
 
 /* Several terms add up without overflow if each is moderate. */
-static bool require_moderate(Nest *n, const Linear *wide) {
+bool range_require_moderate(Nest *n, const Linear *wide) {
     int64_t known, grows = growth(n, wide), most = MOST_FACTOR / grows;
     if (range_factors(wide) < 2 && grows == 1) return true;
     for (int i = 0; i < FACTORS; i++) {
@@ -154,7 +154,7 @@ static bool require_access(Nest *n, Access *access) {
     if (!find_linear(n, index, access, false) && !find_linear(n, index, access, true)) return false;
     Val *count = count_of(n, access->inst);
     Linear wide = range_widened(n, &access->index);
-    if (!count || !require_moderate(n, &wide)) return false;
+    if (!count || !range_require_moderate(n, &wide)) return false;
     if (type_is_signed(type))
         count = range_binary(n, OP_min, count, as_natural(n, range_number(n, (int64_t)1 << 31)));
     return require_index(n, &wide, count);

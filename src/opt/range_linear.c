@@ -163,6 +163,7 @@ Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
 /* What the program computes in 32 bits is the sum itself. */
 bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
     bool sign = type_is_signed(type);
+    if (!range_require_moderate(n, wide)) return false;
     between->low = range_extreme(n, wide, false);
     between->high = range_extreme(n, wide, true);
     if (!between->low || !between->high) return false;
@@ -201,7 +202,7 @@ Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor) {
 static Val *rounds_inside(Nest *n, const Inst *loop) {
     const Counter *c = counter_of_loop(n, loop);
     if (!c || c->varies || !c->ends_loop || (c->step != 1 && c->step != -1)) return NULL;
-    Val *last = range_binary(n, OP_sub, c->between.high, c->between.low);
+    Val *last = range_binary(n, OP_sub, c->whole.high, c->whole.low);
     Val *rounds =
         range_binary(n, OP_max, range_binary(n, OP_add, last, range_number(n, 1)), range_number(n, 0));
     return build_convert(&n->before, rounds, range_type(n, TYPE_int));
