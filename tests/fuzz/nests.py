@@ -24,17 +24,26 @@ class Nests:
                          f"{i} * ({i} + 1) / 2", f"({i} << 1)", f"{i} * 1073741824", f"int(int64_t({i}) * 4294967297ll >> 1)", f"min({i}, 3)")
 
     def index(self, names):
+        if self.chance(0.6):
+            i, j = (f"int({self.pick(*names)})" for _ in range(2))
+            return self.pick(i, i, "packed", "packed", f"{i} + {self.pick(1, 2, 'k')}", f"{i} - 1", f"{i} * n + {j}", f"{i} * 8 + {j}", f"{i} + {j}", f"{i} - {j}", f"{i} * m + {j}", f"packed + {i}",
+                             f"{i} / 2", f"{i} % 7", f"min({i}, {j})", f"({i} >> 1) + {j}")
         text = " + ".join(self.term(names) for _ in range(self.pick(1, 1, 2, 2, 3)))
         if self.chance(0.5):
             text += f" {self.pick('+', '-')} {self.pick('1', '2', '7', 'k', 'm')}"
-        return self.pick(text, text, text, f"uint({text})", f"int64_t({text})", f"packed + {self.pick(0, 1, 5)}", "packed", f"packed * k + {self.pick(*names)}")
+        return self.pick(text, text, text, f"uint({text})", f"int64_t({text})", f"packed + {self.pick(0, 1, 5)}", "packed", "packed", f"packed * k + {self.pick(*names)}")
 
     def head(self, i, names):
         kind = self.pick(*KINDS)
         around = f"{kind}({self.pick(*names, 'k')}{' & 15' if kind == 'uint' else ''})"
         low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind != "uint" else "0")
         high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind != "uint" else f"{kind}(n)")
+        if kind == "int" and self.chance(0.25):
+            low = self.pick(low, f"max({around} - {self.pick(1, 2, 4)}, 0)", f"max(k, {around})", f"{around} / 2")
+            high = self.pick(high, f"min(n, {around} + {self.pick(1, 3, 5)})", f"min(m, n)", f"max({around}, 2)", f"(n >> 1)", f"n % {self.pick(3, 5)}")
         step = self.pick("++", "++", "++", "++", " += 2", " += 3")
+        if kind == "int" and self.chance(0.15):
+            return self.pick(f"for (int {i} = {low}; {i} + 1 < {high}; {i}{step})", f"for (int {i} = {low}; {i} - k < {high}; {i}{step})", f"for (int {i} = 0; {i} != {self.pick('n', '6')}; {i}++)")
         return self.pick(f"for ({kind} {i} = {low}; {i} < {high}; {i}{step})", f"for ({kind} {i} = {low}; {i} < {high}; {i}{step})", f"for ({kind} {i} = {low}; {i} <= {high}; {i}{step})",
                          f"for (int {i} = int({high}) - 1; {i} >= 0; {i}--)", f"for (int64_t {i} = int64_t({high}); {i} > int64_t({low}); {i}--)")
 
@@ -46,6 +55,10 @@ class Nests:
 
     def statement(self, names):
         value = self.pick("{} * 0.5 + {}", "{} - {} * x", "{}", "min({}, {})").format(*(self.read(names) for _ in range(2)))
+        if self.chance(0.25):
+            i, j = (f"int({self.pick(*names)})" for _ in range(2))
+            test = self.pick(f"{i} > {self.pick(0, 1, 3)}", f"{i} < n - {self.pick(1, 2)}", f"{i} < {j}", f"{i} >= k && {j} < m", f"!({i} < 2)", f"{i} + {j} < n", f"{i} != {j}", f"{i} <= {j} + 1")
+            return f"if ({test}) {{ {self.pick('one', 'two', 'a')}[{self.index(names)}] = {value}; }}{self.pick('', '', f' else s += one[{self.index(names)}];')}"
         return self.pick(f"one[{self.index(names)}] = {value};", f"one[{self.index(names)}] += {value};", f"s += {value};", f"s = s * 0.5 + {value};", f"a[{self.index(names)}] = {value};",
                          f"a[{self.index(names)}] += {value};", "packed++;", "packed++;", f"if ({self.read(names)} > 0) s -= 1; else one[{self.index(names)}] = s;",
                          f"InterlockedAdd(two[{self.index(names)}], {value});", f"ia[{self.index(names)}] ^= packed;",
@@ -58,7 +71,9 @@ class Nests:
         if depth:
             lines.insert(self.rng.randint(0, len(lines)), self.level(depth - 1, inside))
         if not depth and self.chance(0.4):
-            lines.append("packed++;")
+            lines.append(self.pick("packed++;", "packed++;", "packed += k;", "packed += 3;", f"packed -= {self.pick(1, 2)};"))
+        if self.chance(0.08):
+            return f"int {i} = {self.pick('0', '1', 'k')};\ndo {{\n" + "\n".join(line for line in lines if "continue" not in line) + f"\n}} while (++{i} < {self.pick('n', '7', 'm')});"
         return self.head(i, names) + " {\n" + "\n".join(lines) + "\n}"
 
     def nest(self, name):
