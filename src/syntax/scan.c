@@ -433,7 +433,7 @@ bool scan_is_cast(const Parser *p) {
     int close = p->file->match[p->at], first = p->at + 1;
     if (close < 0 || close >= p->end || scan_type(p, first) != close) return false;
     const Token *name = token_at(p, first), *next = token_at(p, close + 1);
-    if (name->kind == TOKEN_paren_open) return false;
+    if (name->kind == TOKEN_paren_open || token_word(name) == KEYWORD_no_diff) return false;
     if (token_is_identifier(name) && parser_is_local(p, name->name)) return false;
     if (starts_operand(next) && !next->line_start) return true;
     bool may = starts_operand(next) || may_start_operand((TokenKind)next->kind);
