@@ -19,6 +19,7 @@ typedef enum Needs {
     NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
     NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
     NEEDS_SIZES = 512, /* asks how large a group or a dispatch is */
+    NEEDS_ROWS = 1024, /* has loops, or numbers in rows of four: something to do at once */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */
@@ -44,8 +45,8 @@ typedef struct TapeRoom {
     Loc loose;                    /* a place whose amount not even [MaxIters] tells */
 } TapeRoom;
 
-/* Bytes of a tape that is a local variable of who opens it; on a GPU, memory of a thread is set aside for as many as can run at once. */
-enum { LOCAL_TAPE = 4 * 1024, LOCAL_TAPE_MANY_THREADS = 16 * 1024 };
+/* As LOCAL_TAPE, on a GPU, where memory of a thread is set aside for as many as can run at once. */
+enum { LOCAL_TAPE_MANY_THREADS = 16 * 1024 };
 
 typedef struct ReachedFunc {
     Func *func;

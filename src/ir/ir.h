@@ -403,7 +403,8 @@ void ir_follow_space(Inst *inst);
 /* What an address, or each of a vector of them, points to; NULL: it is no address. */
 const Type *ir_target(const Type *address);
 const Type *
-ir_on_stack(const Inst *inst); /* of an operation on a tape: the scalars on the stack that it works on */
+ir_on_stack(const Inst *inst);  /* of an operation on a tape: the scalars on the stack that it works on */
+enum { LOCAL_TAPE = 4 * 1024 }; /* bytes of a tape that is a local variable of who opens it */
 const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what derivatives take it for */
 bool ir_holds_reference(Module *module,
                         const Type *type); /* that has a counterpart: it, or a part of its values */

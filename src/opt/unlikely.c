@@ -4,7 +4,7 @@
  *     if likely (all in range) { loops } else { loops with checks }     ->     else { f.unlikely(n, buffer, copy of a) }
  *
  * The other copy must lose nothing by the call. A small local array is in registers where loops over it are written out, which ends where its address goes to a function: what
- * is called gets the address of a copy, and the array is set to that behind the call. The same for tapes of known size (emit/tape.c), which cannot be copied: code that keeps
+ * is called gets the address of a copy, and the array is set to that behind the call. The same for small tapes of known size (emit/tape.c), which cannot be copied: code that keeps
  * something on one that may be such stays where it is. */
 #include "opt/opt.h"
 
@@ -24,7 +24,7 @@ typedef struct Unlikely {
     Func *func;
     Arena *scratch;
     Map escaped; /* Val: objects that may be reached by addresses that are kept somewhere */
-    Map growing; /* Val: tapes of which nobody knows the size */
+    Map growing; /* Val: tapes that are no local variables */
     bool changed;
 } Unlikely;
 
@@ -40,19 +40,22 @@ typedef struct Outlined {
 
 /* ---- what is known of the function */
 
-static bool is_amount_unknown(const Inst *inst) {
-    int64_t known;
+/* Nobody knows how many elements, or there are too many for a local variable. */
+static bool is_amount_large(const Inst *inst) {
+    int64_t count;
     switch ((Op)inst->op) {
     case OP_tape_grow:
     case OP_tape_shrink:
-    case OP_tape_reach: return !val_is_int(inst_operand(inst, 1), &known);
+    case OP_tape_reach:
+        return !val_is_int(inst_operand(inst, 1), &count) ||
+               count > LOCAL_TAPE / type_layout(inst->type, LAYOUT_scalar).size;
     default: return false;
     }
 }
 
 static void look_at(void *user, Inst *inst) {
     Unlikely *u = user;
-    if (is_amount_unknown(inst)) map_put(u->scratch, &u->growing, PTR_KEY(inst_operand(inst, 0)), u);
+    if (is_amount_large(inst)) map_put(u->scratch, &u->growing, PTR_KEY(inst_operand(inst, 0)), u);
     for (int i = 0; i < inst->nargs; i++) {
         Val *v = ir_resolve(inst->args[i]);
         Role role = ir_target(v->type) ? ir_role(inst, i) : ROLE_value;
