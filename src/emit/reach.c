@@ -56,11 +56,33 @@ static void note_call(ReachedFunc *callee, ReachedFunc *caller, const Inst *call
 static void note_loop(ReachedFunc *info, const Inst *loop) {
     int loops = inst_loops_around(loop) + 1;
     if (info->loops < loops) info->loops = loops;
+    info->needs |= NEEDS_ROWS;
+}
+
+static bool has_rows(const Type *type) {
+    enum { ROW = 4 };
+    if (type->kind == TYPE_vector) return type_count(type) >= ROW;
+    if (type->kind == TYPE_array) return type_length(type) >= ROW || has_rows(type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    const Record *record = type_record(type);
+    for (int i = 0, alike = 0; i < record->nfields; i++) {
+        const Type *field = record->fields[i].type;
+        bool goes_on = i > 0 && field == record->fields[i - 1].type && type_is_scalar(field);
+        alike = goes_on ? alike + 1 : 1;
+        if (alike >= ROW || has_rows(field)) return true;
+    }
+    return false;
+}
+
+static void note_rows(ReachedFunc *info, const Type *type) {
+    const Type *target = ir_target(type);
+    if (has_rows(target ? target : type)) info->needs |= NEEDS_ROWS;
 }
 
 static void reach_from_inst(void *user, Inst *inst) {
     Walk *walk = user;
     walk->from->size++;
+    for (int i = 0; i < inst->nresults; i++) note_rows(walk->from, inst->results[i]->type);
     switch ((Op)inst->op) {
     case OP_call: {
         ReachedFunc *callee = reach_func(walk->reached, inst->callee);
@@ -215,6 +237,8 @@ Reached emit_reach(Arena *arena, Module *module, bool wide) {
         if (module->globals.at[i]->kind == GLOBAL_uniform) reach_global(&reached, module->globals.at[i]);
     for (int i = 0; i < reached.funcs.count && !reached.missing; i++) {
         Walk walk = {&reached, reached.funcs.at[i]};
+        for (int k = 0; k < walk.from->func->nparams; k++)
+            note_rows(walk.from, walk.from->func->params[k].type);
         region_walk(walk.from->func->body, reach_from_inst, &walk);
         if (wide) reach_wide(&reached, walk.from);
     }

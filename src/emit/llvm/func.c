@@ -229,6 +229,22 @@ static bool loses_vectors(const FuncInfo *info) {
 #endif
 }
 
+/* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains nothing that a call would lose, unless it is small. */
+static bool stands_alone(const FuncInfo *info) {
+    enum { SMALL = 64 };
+    const Func *func = info->func;
+    bool is_kernel = func->group_size[0] > 0, is_part = (func->flags & FUNC_INLINE) != 0;
+    return (func->flags & FUNC_EXPORT) && !is_kernel && !is_part && info->reached->callers.count == 0 &&
+           info->reached->whole > SMALL;
+}
+
+/* Without loops and rows of numbers, what LLVM finds to do at once in registers of 128 bits is not worth what it takes to bring it together; to look for it takes up to a third of the
+ * time. */
+static bool loses_by_vectors(const Emitter *e, const FuncInfo *info) {
+    enum { NARROW = 16 };
+    return stands_alone(info) && !(info->reached->needs & NEEDS_ROWS) && e->habits.row == NARROW;
+}
+
 /* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, and that for
  * vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
  * and the order of instructions take minutes. */
@@ -250,9 +266,9 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
-    if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE))
+    if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE) || loses_by_vectors(e, info))
         emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
-    if (is_large || (func->flags & FUNC_NOINLINE))
+    if (is_large || (func->flags & FUNC_NOINLINE) || (stands_alone(info) && e->options->level > 0))
         emit_attribute(e, info->function, of_function, "noinline", 0);
     e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;
 }

@@ -31,7 +31,7 @@ __attribute__((constructor)) static void set_limits(void) {
 /* What is left of `default<O3>`, in its order. Slope has done the like of what is not there, or its code has nothing that it could be done to; benchmarks take as long without, 0.97 to 1.03:
  * a search for values that a loop stores and loads again (loop-load-elim, 4 % of the time for all passes), loop invariants before loops are rotated and once more after they are unrolled (7 %), three of
  * eight times that instructions are combined (5 %), and what there is for C++, coroutines, OpenMP, profiles. Functions have to be done before and after they are inlined: done once,
- * afterwards, loops over them that were vectors are not any more. */
+ * afterwards, loops over them that were vectors are not any more. At the end of that, operands are put in order once more: what loops were before they were unrolled has new neighbours. */
 static const char most[] =
     "globaldce,inferattrs,"
     "function<eager-inv>(simplifycfg,sroa<modify-cfg>,early-cse<>),"
@@ -47,7 +47,8 @@ static const char most[] =
     "loop(loop-idiom,indvars,simple-loop-unswitch<nontrivial;trivial>,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,vector-combine,mldst-motion,gvn<>,sccp,bdce," COMBINE ","
     "jump-threading,correlated-propagation,adce,memcpyopt,dse,"
-    "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>," COMBINE "),"
+    "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>," COMBINE
+    ",reassociate,early-cse<memssa>),"
     "function-attrs)),"
     "deadargelim,globaldce,rpo-function-attrs,"
     "function<eager-inv>("
