@@ -13,6 +13,12 @@ static const Type *pair_of(Checker *c, const Type *type) {
     return type_wrap(c->types, TYPE_pair, type);
 }
 
+/* Of a type that is known to be differentiable; an error if that was told by a constraint that has errors itself. */
+static const Type *differential_of(Checker *c, const Type *type) {
+    const Type *differential = check_differential(c, type);
+    return differential ? differential : ERROR_TYPE(c);
+}
+
 static ParamSig plain(const ParamSig *param) {
     ParamSig result = *param;
     result.decl = NULL; /* defaults do not carry over */
@@ -44,7 +50,7 @@ static void backward_param(Checker *c, const ParamSig *param, FuncSig *out) {
     ParamSig result = plain(param);
     if (is_diff(c, param->type, param->no_diff)) {
         if (param->pass == PASS_out) {
-            result.type = check_differential(c, param->type);
+            result.type = differential_of(c, param->type);
             result.pass = PASS_in;
         } else {
             result.type = pair_of(c, param->type);
@@ -68,7 +74,7 @@ static FuncSig backward_signature(Checker *c, const FuncSig *sig) {
     for (int i = 0; i < sig->nparams; i++) backward_param(c, &sig->params[i], &result);
     if (is_diff(c, sig->result, sig->result_no_diff))
         result.params[result.nparams++] =
-            (ParamSig){.name = name_from(c->names, "dResult"), .type = check_differential(c, sig->result)};
+            (ParamSig){.name = name_from(c->names, "dResult"), .type = differential_of(c, sig->result)};
     return result;
 }
 

@@ -147,13 +147,19 @@ static Expr *tuple_element(Checker *c, Expr *tuple, int index) {
     return e;
 }
 
-/* How many elements all tuples under `each` have; -1: some are packs, or they differ. */
+enum { LENGTH_open = -1, LENGTH_wrong = -2 };
+
+/* How many elements all tuples under `each` have; open: some are packs; wrong: they differ. */
 static int known_length(Env *env, const EachVec *found) {
-    int length = -1;
+    int length = LENGTH_open;
     for (int i = 0; i < found->count; i++) {
         found->at[i]->a = check_term(env, found->at[i]->a);
         const Type *tuple = known_tuple(found->at[i]->a);
-        if (!tuple || (i && tuple->nargs != length)) return -1;
+        if (!tuple) return LENGTH_open;
+        if (i && tuple->nargs != length) {
+            report_expr(env->c, found->at[i], DIAG_packs_differ, length, tuple->nargs);
+            return LENGTH_wrong;
+        }
         length = tuple->nargs;
     }
     return length;
@@ -223,8 +229,9 @@ Expr *check_expand(Env *env, Expr *e) {
     Checker *c = env->c;
     EachVec found = {0};
     find_each(e->a, &found, env);
-    int length = found.count ? known_length(env, &found) : -1;
-    if (length >= 0) return take_apart(env, e, length);
+    int length = found.count ? known_length(env, &found) : LENGTH_open;
+    if (length == LENGTH_wrong) return error_expr(c, e->loc);
+    if (length != LENGTH_open) return take_apart(env, e, length);
     int before = c->each_count;
     c->expand_depth++;
     Expr *a = check_term(env, e->a);
