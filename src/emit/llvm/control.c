@@ -137,8 +137,8 @@ static Part find_part(Emitter *e, const EmittedLoop *loop, const Merge *header) 
     part.by_way = !loop_cannot_wrap(test, stride);
     part.first = header->phis[test->index];
     LLVMValueRef limit = emit_value(e, test->limit).value;
-    LLVMValueRef most =
-        LLVMConstInt(LLVMTypeOf(part.first), (unsigned long long)(loop->looks->rounds * stride), false);
+    int64_t way = loop->looks->rounds * stride - (test->or_equal ? 1 : 0);
+    LLVMValueRef most = LLVMConstInt(LLVMTypeOf(part.first), (unsigned long long)way, false);
     LLVMValueRef left = way_between(e, test, part.first, limit);
     LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, left, most, "");
     LLVMValueRef end =
