@@ -125,6 +125,9 @@ typedef struct FuncState {
         bool computes; /* and all that it calls comes along */
     } rows;            /* rows.c */
     struct {
+        const char *exact, *any, *own; /* variables; NULL: this is no such function */
+    } tried;                           /* tried.c */
+    struct {
         const Inst *loop;               /* NULL: there is none */
         int counter;                    /* of what it carries */
         const char *last;               /* how often it does something */
@@ -344,6 +347,16 @@ bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the va
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
 bool clike_is_called_in_rows(const Printer *p, const Inst *inst);   /* so that vectors are wanted of it */
 bool clike_is_computed_in_rows(const Printer *p, const Inst *inst); /* as all that is called there */
+/* Does such a loop compute sines, and write elements without reading what was there, so that it can be done twice? */
+bool clike_turns_rows_anew(const Printer *p, const Inst *loop);
+
+/* ---- tried.c */
+bool clike_is_tried(const Printer *p,
+                    const Func *func);                /* a loop that is done again if a sine was too short */
+void clike_begin_tried(Printer *p, const Func *func); /* if it is one */
+void clike_begin_tried_round(Printer *p);
+void clike_end_tried_round(Printer *p);
+bool clike_tried_sine(Printer *p, const Inst *inst, Value x, Value *result); /* or cosine, if it is there */
 
 /* ---- sums.c */
 bool clike_sum(Printer *p,

@@ -7,7 +7,7 @@
  * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is
  * asked (-fveclib), and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the library's even one by one; `exp` is slower, and computed only where rounds become
  * vectors, that is, where they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number of turns leaves of a large number takes many steps to find, and
- * computed only where structs are read number by number for that (rows.c). Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
+ * computed only where structs are read number by number for that (rows.c), if possible the short way (tried.c). Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
 /* ---- a cosine beside a sine

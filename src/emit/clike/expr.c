@@ -475,6 +475,7 @@ static const char *library_name(Op op) { return op == OP_round ? "rint" : op_inf
 /* A function of the C library, or what is written for loops instead. */
 static Value elementary(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
     Value call = library(p, library_name(op), type, args, op_info[op].nargs); /* declares it, too */
+    if (inst && clike_tried_sine(p, inst, args[0], &call)) return call;
     const char *written = inst ? clike_computed_in_place(p, inst, type) : NULL;
     if (inst && !written) written = cosine(p, inst, type);
     return written ? clike_call(p, clike_helper(p, written), args, 1) : call;

@@ -83,6 +83,7 @@ static const char **param_names(Printer *p, const Func *func) {
     const char **names = arena_array(&p->arena, const char *, func->nparams + 1);
     p->at = &at;
     if (clike_takes_thread(p, func) && !is_kernel(func)) clike_unique(p, &at.names, "thread");
+    if (clike_is_tried(p, func)) clike_unique(p, &at.names, "exact");
     if (is_kernel(func))
         for (const char *const *own = p->dialect->kernel_names; *own; own++) clike_unique(p, &at.names, *own);
     for (int i = 0; i < func->nparams; i++) {
@@ -193,12 +194,15 @@ static const char *signature(Printer *p, const Func *func, const char *name, con
     if (computed) return clike_format(p, "%s %s", clike_type(p, computed->type), rest);
     if (returned >= 0) return clike_format(p, "%s %s", clike_type(p, func->params[returned].type), rest);
     if (func->nresults == 1) return clike_declare_value(p, func->results[0], rest);
+    if (clike_is_tried(p, func)) return clike_format(p, "bool %s", rest);
     return clike_format(p, "%s %s", clike_results_type(p, func), rest);
 }
 
 /* ---- ways in */
 
-static const char *thread_param(Printer *p, const Func *func) {
+/* One that is no parameter of the function in the IR. */
+static const char *first_param(Printer *p, const Func *func) {
+    if (clike_is_tried(p, func)) return "bool exact";
     if (!clike_takes_thread(p, func)) return NULL;
     if (p->dialect->need_thread) p->dialect->need_thread(p);
     return clike_is_cut(p, func) ? "const SlopeThread *threads" : p->dialect->thread_param;
@@ -402,7 +406,7 @@ static void print_function(Printer *p, const Func *func) {
         p->dialect->kernel(p, func, names);
         return;
     }
-    const char *params = clike_params(p, func, names, thread_param(p, func));
+    const char *params = clike_params(p, func, names, first_param(p, func));
     bool is_static = !is_exported(func) || is_wrapped(p, func);
     const char *head = signature(p, func, clike_func_name(p, func), params);
     const char *qualifier = qualifier_of(p, func);

@@ -4,11 +4,11 @@
 
 /* ---- calls */
 
-static const char *call_text(Printer *p, const Inst *inst) {
+/* With one that the IR does not know before them, or NULL. */
+static const char *call_text(Printer *p, const Inst *inst, const char *first) {
     const Func *callee = inst->callee;
     Text text = {.arena = &p->arena};
-    text_printf(&text, "%s(", clike_func_name(p, callee));
-    if (clike_takes_thread(p, callee)) text_add(&text, inst->nargs ? STR("thread, ") : STR("thread"));
+    text_printf(&text, "%s(%s", clike_func_name(p, callee), first ? first : "");
     for (int i = 0; i < inst->nargs; i++) {
         const Param *param = &callee->params[i];
         bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
@@ -20,13 +20,20 @@ static const char *call_text(Printer *p, const Inst *inst) {
                 ? clike_pointer(p, value, type->args[0], by_address && clike_is_const_param(param))
             : param->flags & PARAM_APART ? clike_parts_of_buffer(p, value)
                                          : value.text;
-        text_printf(&text, "%s%s", i ? ", " : "", arg);
+        text_printf(&text, "%s%s", i || first ? ", " : "", arg);
     }
     text_char(&text, ')');
     return text.at;
 }
 
-static void print_call(Printer *p, const Inst *inst) { clike_set_results(p, inst, call_text(p, inst)); }
+static void print_call(Printer *p, const Inst *inst) {
+    if (clike_is_tried(p, inst->callee)) {
+        clike_line(p, "if (!%s)", call_text(p, inst, "false"));
+        clike_line(p, "    %s;", call_text(p, inst, "true"));
+        return;
+    }
+    clike_set_results(p, inst, call_text(p, inst, clike_takes_thread(p, inst->callee) ? "thread" : NULL));
+}
 
 /* ---- variables and atomic operations */
 

@@ -32,6 +32,7 @@ typedef struct Search {
     bool writes, refused, pays;
     bool chooses;         /* between ways, or calls functions that there are for vectors */
     bool computes, calls; /* such functions: those that come along (elementary.c), others */
+    bool turns;           /* among the former are sines or cosines */
 } Search;
 
 /* ---- which structs */
@@ -177,6 +178,7 @@ static void look_at(void *user, Inst *inst) {
     bool is_computed = search->depth == 0 && clike_comes_along(inst);
     search->chooses |= inst->op == OP_if || emit_is_for_vectors(inst);
     search->computes |= is_computed;
+    search->turns |= is_computed && (inst->op == OP_sin || inst->op == OP_cos);
     search->calls |= !is_computed && emit_is_for_vectors(inst);
     switch ((Op)inst->op) {
     case OP_load: look_at_read(search, inst->args[0]); break;
@@ -251,6 +253,14 @@ static bool begin(Printer *p, const Inst *loop) {
     at->rows.computes = search.computes && !search.calls;
     at->rows.count = search.count;
     memcpy(at->rows.at, search.rows, sizeof search.rows);
+    return true;
+}
+
+bool clike_turns_rows_anew(const Printer *p, const Inst *loop) {
+    Search search;
+    if (!find_rows(p, loop, &search) || !search.turns || search.calls) return false;
+    for (int i = 0; i < search.count; i++)
+        if (search.rows[i].last && search.rows[i].is_read) return false;
     return true;
 }
 

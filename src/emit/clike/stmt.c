@@ -421,8 +421,10 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, const cha
     const char *wish = clike_round_wish(p, inst);
     if (wish) clike_line(p, "%s", wish);
     p->indent += frame.is_body_left;
+    clike_begin_tried_round(p);
     if (p->at->masked.loop == inst) print_masked(p, inst, frame, counter);
     else clike_region(p, inst->regions[1], frame);
+    clike_end_tried_round(p);
     p->indent -= frame.is_body_left;
     draft_end(p, &rounds->body);
     draft_begin(p, &rounds->step);
@@ -732,6 +734,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     clike_find_summed(p);
     clike_declare_copies(p, func);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
+    clike_begin_tried(p, func);
     for (int i = 0; i < func->nparams; i++) bind_param(p, i, params[i]);
     const Global *global = clike_computed_global(p, func);
     if (global) {

@@ -31,9 +31,15 @@ static double off(float is, double should) {
     return fabs(is - should) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
 
+static bool are_turned(float x, float sine, float cosine) {
+    double s = sin((double)x), c = cos((double)x);
+    return isnan(s) ? isnan(sine) && isnan(cosine) : off(sine, s) < 1.6 && off(cosine, c) < 1.6;
+}
+
 /* Numbers of all sizes, among them one that is very near to a multiple of pi, both zeros, infinities and NaN. */
 static int check_turns(void) {
-    static float x[4096], sine[4096], cosine[4096];
+    static float x[4096], sine[4096], cosine[4096], tried[4096];
+    static uint32_t is_large[4096];
     for (uint32_t i = 0; i < 4096; i++) {
         uint32_t bits = i < 4094 ? i * 1048573u : i == 4094 ? 0x6f79be45u : 0x80000000u;
         memcpy(&x[i], &bits, sizeof bits);
@@ -43,13 +49,46 @@ static int check_turns(void) {
         sine[i] = slope_sin_float(x[i]);
         cosine[i] = slope_cos_float(x[i]);
     }
+    for (int i = 0; i < 4096; i++)
+        if (!are_turned(x[i], sine[i], cosine[i])) return 1;
     for (int i = 0; i < 4096; i++) {
-        double s = sin((double)x[i]), c = cos((double)x[i]);
-        if (isnan(s) ? !isnan(sine[i]) || !isnan(cosine[i])
-                     : !(off(sine[i], s) < 1.6 && off(cosine[i], c) < 1.6))
-            return 1;
+        sine[i] = slope_sin_tried_float(x[i], true, &is_large[i]);
+        tried[i] = slope_sin_tried_float(x[i], false, &is_large[i]);
+        cosine[i] = slope_cos_tried_float(x[i], false, &is_large[i]);
     }
-    return !signbit(sine[4095]);
+    for (int i = 0; i < 4096; i++) {
+        if (is_large[i] && fabsf(x[i]) < 1e12f) return 1;
+        if (!is_large[i] && !are_turned(x[i], tried[i], cosine[i])) return 1;
+        if (!are_turned(x[i], sine[i], cosf(x[i]))) return 1;
+    }
+    return !signbit(sine[4095]) || !signbit(tried[4095]);
+}
+
+/* Numbers that are large beside others. */
+static int check_large_turns(void) {
+    static Five turned_to[16];
+    const float large[] = {1e6f, -1e12f, 1e13f, 1e30f, -3e38f, INFINITY, NAN};
+    bind(turned_to, 16);
+    for (int i = 0; i < 7; i++) memory[2 * i + 1].turn = large[i];
+    spun(1, 1, 1); /* by (1, 2) */
+    for (int i = 0; i < 16; i++) {
+        const double x = (double)memory[i].turn, one = cos(x) - 2 * sin(x), two = sin(x) + 2 * cos(x);
+        const float *is = &turned_to[i].at.x;
+        if (isnan(one) ? !isnan(is[0]) : !(fabs(is[0] - one) < 1e-6 && fabs(is[1] - two) < 1e-6)) return 1;
+        turned_to[i].turn = memory[i].turn;
+    }
+    wound(1, 1, 1);
+    for (int i = 0; i < 16; i++) {
+        const double sine = sin((double)memory[i].turn);
+        if (isnan(sine) ? !isnan(turned_to[i].turn) : !(off(turned_to[i].turn, sine) < 1.6)) return 1;
+        turned_to[i].turn = 0;
+    }
+    swung(1, 1, 1);
+    for (int i = 0; i < 16; i++) {
+        const double cosine = cos((double)memory[i].turn);
+        if (isnan(cosine) ? !isnan(turned_to[i].turn) : !(off(turned_to[i].turn, cosine) < 1.6)) return 1;
+    }
+    return 0;
 }
 
 static void bind_numbers(float *read) {
@@ -60,7 +99,7 @@ static void bind_numbers(float *read) {
 }
 
 int main(void) {
-    if (check_turns()) return 1;
+    if (check_turns() || check_large_turns()) return 1;
     static Five other[16];
     bind(other, 16);
     twice(1, 1, 1);
