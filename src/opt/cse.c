@@ -4,7 +4,8 @@
  * its entries out again. An instruction that is there already is replaced.
  *
  * Beside it the walk keeps facts, "at this address is this value", from loads and stores. A load finds its fact; a
- * store to private memory of what is there already goes away. A store ends the facts that it may touch, see memory.c;
+ * store to private memory of what is there already goes away, and for C one that the next overwrites (LLVM does that
+ * itself, and better after it has made pairs of what a loop reads). A store ends the facts that it may touch, see memory.c;
  * a call ends those about what it is given to write and about everything that is not private. A region sees the facts
  * from before its owner; after the owner those hold that no region ended. Entering a loop ends at once what anything
  * in the loop may end.
@@ -298,12 +299,20 @@ static void visit_load(Cse *c, Inst *load) {
     c->changed = true;
 }
 
+/* Does a store follow that writes the same place again, before anybody could read it? */
+static bool is_overwritten(const Inst *store) {
+    const Inst *next = store->next;
+    while (next && op_has(next->op, OP_PURE)) next = next->next;
+    return next && next->op == OP_store && inst_operand(next, 0) == store->args[0];
+}
+
 static void visit_store(Cse *c, Inst *store, Val *value) {
     Val *address = store->args[0];
     Object object = opt_memory_object(&c->memory, address);
     FactList *list = list_of(c, object);
     const Fact *fact = find_fact(list, address);
-    if (fact && object.is_private && opt_same_val(ir_resolve(fact->value), value)) {
+    bool is_there = fact && opt_same_val(ir_resolve(fact->value), value);
+    if (object.is_private && (is_there || (c->func->module->orders_sums && is_overwritten(store)))) {
         inst_remove(store);
         c->changed = true;
         return;

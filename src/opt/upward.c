@@ -67,8 +67,10 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
     if (next->kind != VAL_inst || next->inst->op != OP_sub || next->inst->parent != body) return false;
     *rounds = (Rounds){.loop = loop, .number = number, .step = next->inst};
     if (val_is_int(inst_operand(loop, number), &rounds->count) && rounds->count <= 0) return false;
-    return inst_operand(next->inst, 0) == body->params[number] && is_int(inst_operand(next->inst, 1), 1) &&
-           u->uses[body->params[number]->id] == 1;
+    bool is_used_else = u->uses[body->params[number]->id] > 1;
+    if (is_used_else && !loop->func->module->orders_sums)
+        return false; /* LLVM finds pairs in triangles that count down */
+    return inst_operand(next->inst, 0) == body->params[number] && is_int(inst_operand(next->inst, 1), 1);
 }
 
 static bool is_free_sum(const Upward *u, const Inst *loop, int index);
@@ -220,15 +222,18 @@ static bool are_independent(const Rounds *rounds) {
 typedef struct Turned {
     const Inst *end; /* of the round, and which of its operands is the next number */
     int index;
-    const Val *next;
-    Val *number;
+    const Inst *step;
+    Val *next, *number;
 } Turned;
 
+/* How many are left is one more than the number, which is the next. */
 static void use_number(void *user, Inst *inst) {
     const Turned *t = user;
-    for (int i = 0; i < inst->nargs; i++)
-        if (ir_resolve(inst->args[i]) == t->next && (inst != t->end || i != t->index))
-            inst->args[i] = t->number;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = ir_resolve(inst->args[i]);
+        if (v == t->next && (inst != t->end || i != t->index)) inst->args[i] = t->number;
+        else if (v == t->number && inst != t->step) inst->args[i] = t->next;
+    }
 }
 
 /* The number is what is carried, and the step adds to it. */
@@ -238,8 +243,12 @@ static void turn(Inst *loop, const Rounds *rounds) {
     Inst *step = rounds->step, *test = loop->regions[0]->first;
     Val *number = loop->regions[1]->params[i], *left = loop->regions[0]->params[i], *next = step->results[0];
     const Type *type = number->type;
-    Turned turned = {.end = loop->regions[1]->last, .index = i, .next = next, .number = number};
+    Turned turned = {.end = loop->regions[1]->last, .index = i, .step = step, .next = next, .number = number};
     region_walk(loop->regions[1], use_number, &turned);
+    if (step != loop->regions[1]->first) {
+        inst_remove(step);
+        inst_insert_before(loop->regions[1]->first, step);
+    }
     test->args[0] = left;
     test->args[1] = ir_resolve(loop->args[i]);
     loop->args[i] = ir_const_int(module, type, 0);
