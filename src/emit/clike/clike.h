@@ -442,6 +442,7 @@ bool clike_bind_element(Printer *p,
                         const Inst *access); /* gives it a name; false: it is said anew at each use */
 
 /* ---- elementary.c */
+bool clike_is_turn(const Inst *inst);     /* a sine or a cosine */
 bool clike_comes_along(const Inst *inst); /* there is a function of ours that can be vectors */
 /* The function that is written out where vectors are wanted of a loop that calls it; NULL: it is called. */
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type);

@@ -7,7 +7,7 @@
  * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is
  * asked (-fveclib), and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the library's even one by one; `exp` is slower, and computed only where rounds become
  * vectors, that is, where they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number of turns leaves of a large number takes many steps to find, and
- * computed only where structs are read number by number for that (rows.c), if possible the short way (tried.c). Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
+ * computed only where structs are read number by number for that (rows.c), if possible the short way (tried.c), in double only so. Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
 /* ---- a cosine beside a sine
@@ -51,17 +51,18 @@ static bool are_apart(const Inst *loop) {
     return loop != NULL;
 }
 
+bool clike_is_turn(const Inst *inst) { return inst->op == OP_sin || inst->op == OP_cos; }
+
 bool clike_comes_along(const Inst *inst) {
     TypeKind kind = op_is_elementary(inst->op) ? inst->results[0]->type->kind : TYPE_void;
-    bool is_turn = inst->op == OP_sin || inst->op == OP_cos;
-    bool is_known = is_turn || inst->op == OP_tanh || inst->op == OP_exp;
-    return is_known && (kind == TYPE_float || (kind == TYPE_double && !is_turn));
+    bool is_known = clike_is_turn(inst) || inst->op == OP_tanh || inst->op == OP_exp;
+    return is_known && (kind == TYPE_float || kind == TYPE_double);
 }
 
 /* Is it faster so, at this place? */
 static bool is_worth_while(Printer *p, const Inst *inst) {
     const Inst *loop = inst_loop_around(inst);
-    if (inst->op == OP_sin || inst->op == OP_cos) return clike_is_computed_in_rows(p, inst);
+    if (clike_is_turn(inst)) return clike_is_computed_in_rows(p, inst);
     return loop && (inst->op == OP_tanh || are_apart(loop));
 }
 
@@ -73,7 +74,8 @@ static bool has_rest(const Inst *inst) {
 }
 
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
-    if (!clike_comes_along(inst) || !clike_has_vectors(p)) return NULL;
+    bool is_called = clike_is_turn(inst) && type->kind == TYPE_double; /* unless it is tried */
+    if (is_called || !clike_comes_along(inst) || !clike_has_vectors(p)) return NULL;
     bool is_masked = p->at->masked.loop != NULL, is_worth = is_worth_while(p, inst);
     if (!is_masked && !is_worth) return NULL;
     const char *how = is_masked || has_rest(inst) ? "_computed" : "";

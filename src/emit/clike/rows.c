@@ -32,7 +32,7 @@ typedef struct Search {
     bool writes, refused, pays;
     bool chooses;         /* between ways, or calls functions that there are for vectors */
     bool computes, calls; /* such functions: those that come along (elementary.c), others */
-    bool turns;           /* among the former are sines or cosines */
+    bool turns, doubles;  /* among the former are sines or cosines; some in double */
 } Search;
 
 /* ---- which structs */
@@ -178,7 +178,8 @@ static void look_at(void *user, Inst *inst) {
     bool is_computed = search->depth == 0 && clike_comes_along(inst);
     search->chooses |= inst->op == OP_if || emit_is_for_vectors(inst);
     search->computes |= is_computed;
-    search->turns |= is_computed && (inst->op == OP_sin || inst->op == OP_cos);
+    search->turns |= is_computed && clike_is_turn(inst);
+    search->doubles |= is_computed && clike_is_turn(inst) && inst->results[0]->type->kind == TYPE_double;
     search->calls |= !is_computed && emit_is_for_vectors(inst);
     switch ((Op)inst->op) {
     case OP_load: look_at_read(search, inst->args[0]); break;
@@ -250,7 +251,8 @@ static bool begin(Printer *p, const Inst *loop) {
     if (at->rows.loop || !find_rows(p, loop, &search)) return false;
     at->rows.loop = loop;
     at->rows.chooses = search.chooses;
-    at->rows.computes = search.computes && !search.calls;
+    bool calls = search.calls || (search.doubles && !at->tried.any);
+    at->rows.computes = search.computes && !calls;
     at->rows.count = search.count;
     memcpy(at->rows.at, search.rows, sizeof search.rows);
     return true;

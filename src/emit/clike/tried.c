@@ -12,7 +12,7 @@
  *
  * What whole turns leave of a number of any size takes many steps to find, and a sine in vectors must take them all (elementary.c); up to 2^40, few do. Greater numbers hardly ever come. So a loop
  * begins with the few, notes whether there was a greater one, and is done again if so, with the many. That it may be if it writes whole elements and reads none that it writes (rows.c): what was there
- * before does not matter then. It has to be a function of its own as well (opt/outline.c), of which compilers make one copy for each way; where sines are called, nothing is noted, and the
+ * before does not matter then. In double there is only the short way, up to 2^30; the second time, sines are called, and no vectors made. It has to be a function of its own as well (opt/outline.c), of which compilers make one copy for each way; where sines are called, nothing is noted, and the
  * second copy is never reached.
  *
  * A round's note is a variable of its own: gcc sees no sum in what is added to in one of two ways. */
@@ -53,9 +53,9 @@ void clike_end_tried_round(Printer *p) {
 }
 
 bool clike_tried_sine(Printer *p, const Inst *inst, Value x, Value *result) {
-    bool is_turn = inst->op == OP_sin || inst->op == OP_cos;
-    if (!is_turn || !p->at->tried.any || !clike_is_computed_in_rows(p, inst)) return false;
-    const char *name = clike_helper(p, clike_format(p, "slope_%s_tried_float", op_info[inst->op].name));
+    if (!clike_is_turn(inst) || !p->at->tried.any || !clike_is_computed_in_rows(p, inst)) return false;
+    const char *type = clike_word(p, inst->results[0]->type), *function = op_info[inst->op].name;
+    const char *name = clike_helper(p, clike_format(p, "slope_%s_tried_%s", function, type));
     const Value args[] = {x, clike_value(p->at->tried.exact, LEVEL_primary),
                           clike_value(clike_format(p, "&%s", p->at->tried.own), LEVEL_unary)};
     *result = clike_call(p, name, args, 3);

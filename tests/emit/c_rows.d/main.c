@@ -91,6 +91,61 @@ static int check_large_turns(void) {
     return 0;
 }
 
+/* In units in the last place of a double. */
+static long double off_double(double is, long double should) {
+    int exponent;
+    frexpl(should, &exponent);
+    return fabsl(is - should) / ldexpl(1, (exponent < -1021 ? -1021 : exponent) - 53);
+}
+
+static bool are_turned_doubles(double x, double sine, double cosine) {
+    long double s = sinl(x), c = cosl(x), most = SLOPE_OWN_SINES ? 0.9L : 4.0L;
+    return isnan(s) ? isnan(sine) && isnan(cosine)
+                    : off_double(sine, s) < most && off_double(cosine, c) < most;
+}
+
+/* All sizes, among them numbers very near to multiples of pi / 2, or between two of them. */
+static int check_double_turns(void) {
+    static double x[4096], sine[4096], cosine[4096];
+    static uint32_t is_large[4096];
+    for (uint32_t i = 0; i < 4096; i++) {
+        const uint64_t bits = i * 0x000ffffffffffca3u << 4;
+        if (i < 2048) memcpy(&x[i], &bits, sizeof bits);
+        else if (i < 4000) x[i] = (i & 1 ? 1 : -1) * 0.78539816339744831 * floor(exp2((i - 2048) / 64.0));
+        else x[i] = (i - 4000) / 8.0;
+    }
+    x[4093] = INFINITY, x[4094] = NAN, x[4095] = -0.0;
+    for (int i = 0; i < 4096; i++) {
+        sine[i] = slope_sin_tried_double(x[i], false, &is_large[i]);
+        cosine[i] = slope_cos_tried_double(x[i], false, &is_large[i]);
+    }
+    for (int i = 0; i < 4096; i++) {
+        if (is_large[i] && fabs(x[i]) < 1e9) return 1;
+        if (!is_large[i] && !are_turned_doubles(x[i], sine[i], cosine[i])) return 1;
+    }
+    return !signbit(sine[4095]);
+}
+
+static int check_large_double_turns(void) {
+    static Wide memory_of[16], turned_to[16];
+    const double large[] = {1e6, -1e9, 1e10, 1e22, -1e300, INFINITY, NAN};
+    bind(memory, 16);
+    wide_from.data = memory_of;
+    wide_to.data = turned_to;
+    wide_from.count = wide_to.count = 16;
+    for (int k = 0; k < 3; k++) { /* none that is large, two, all */
+        for (int i = 0; i < 16; i++) memory_of[i].turn = i - 8;
+        for (int i = 0; i < (k == 0 ? 2 : k == 1 ? 4 : 7); i++) memory_of[2 * i + 1].turn = large[i];
+        swirled(1, 1, 1);
+        for (int i = 0; i < 16; i++)
+            if (!are_turned_doubles(memory_of[i].turn, turned_to[i].size[0], turned_to[i].size[1])) return 1;
+        curled(1, 1, 1);
+        for (int i = 0; i < 16; i++)
+            if (!are_turned_doubles(memory_of[i].turn, turned_to[i].turn, turned_to[i].size[1])) return 1;
+    }
+    return 0;
+}
+
 static void bind_numbers(float *read) {
     for (int i = 0; i < 16; i++) norm_of[i] = read[i] = (float)(i % 3) * 0.5f + 0.25f;
     sums.data = norm_of;
@@ -99,7 +154,7 @@ static void bind_numbers(float *read) {
 }
 
 int main(void) {
-    if (check_turns() || check_large_turns()) return 1;
+    if (check_turns() || check_large_turns() || check_double_turns() || check_large_double_turns()) return 1;
     static Five other[16];
     bind(other, 16);
     twice(1, 1, 1);
