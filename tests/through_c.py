@@ -32,11 +32,16 @@ def is_run(test):
     return not isinstance(test.command, str) and test.command[1] == "run" and not test.status
 
 
+def after_file(test):
+    """What follows the name of the file, but for the way in which it is run."""
+    return [word for word in test.command[3:] if word != "--interpret"]
+
+
 def arguments(test):
     """What the compiler is given besides the file; None: the program cannot be run by itself."""
     if not is_run(test):
         return None
-    given = test.command[3:]
+    given = after_file(test)
     return None if any(word.lstrip("-").split("=")[0] in DATA for word in given if word.startswith("-")) else given
 
 
@@ -44,7 +49,7 @@ def split_data(test):
     """Such arguments, what is set as (name, data), and what is printed in the end; None: there is more to it."""
     if not is_run(test):
         return None
-    given, others, values, printed = [word for word in test.command[3:] if word != "--interpret"], [], [], []
+    given, others, values, printed = after_file(test), [], [], []
     while given:
         word = given.pop(0)
         name, _, value = word.lstrip("-").partition("=")
