@@ -32,11 +32,11 @@ static double off(float is, double should) {
 }
 
 static bool are_turned(float x, float sine, float cosine) {
-    double s = sin((double)x), c = cos((double)x);
-    return isnan(s) ? isnan(sine) && isnan(cosine) : off(sine, s) < 1.6 && off(cosine, c) < 1.6;
+    double s = sin((double)x), c = cos((double)x), most = SLOPE_OWN_SINES ? 1.6 : 4;
+    return isnan(s) ? isnan(sine) && isnan(cosine) : off(sine, s) < most && off(cosine, c) < most;
 }
 
-/* Numbers of all sizes, among them one that is very near to a multiple of pi, both zeros, infinities and NaN. */
+/* Numbers of all sizes, among them some that are very near to multiples of pi / 2, both zeros, infinities and NaN. */
 static int check_turns(void) {
     static float x[4096], sine[4096], cosine[4096], tried[4096];
     static uint32_t is_large[4096];
@@ -44,6 +44,7 @@ static int check_turns(void) {
         uint32_t bits = i < 4094 ? i * 1048573u : i == 4094 ? 0x6f79be45u : 0x80000000u;
         memcpy(&x[i], &bits, sizeof bits);
     }
+    for (int i = 0; i < 1024; i++) x[2 * i] = 1.57079637f * floorf(exp2f((float)i / 60));
     x[4093] = INFINITY;
     for (int i = 0; i < 4096; i++) {
         sine[i] = slope_sin_float(x[i]);
@@ -57,7 +58,7 @@ static int check_turns(void) {
         cosine[i] = slope_cos_tried_float(x[i], false, &is_large[i]);
     }
     for (int i = 0; i < 4096; i++) {
-        if (is_large[i] && fabsf(x[i]) < 1e12f) return 1;
+        if (is_large[i] && fabsf(x[i]) < 1e5f) return 1;
         if (!is_large[i] && !are_turned(x[i], tried[i], cosine[i])) return 1;
         if (!are_turned(x[i], sine[i], cosf(x[i]))) return 1;
     }
