@@ -9,7 +9,7 @@
  * becomes a function. Its buffers are parameters which are marked PARAM_APART, and all that it does with their memory goes through these; so addresses that come about before the nest are computed in the
  * function, once more. Variables of the caller are given by their address, each once, and numbers by value.
  *
- * A nest stays where it is if it has memory of which nobody knows whether it is that of a buffer, or leaves the function. */
+ * A nest stays where it is if it has memory of which nobody knows whether it is that of a buffer, or leaves the function; also if it writes to a tape alone, in other loops than those that read. */
 #include "opt.h"
 
 typedef struct Outline {
@@ -26,7 +26,8 @@ typedef struct Outline {
     int which[MOST_APART]; /* of buffers, as they were tested */
     bool has_element;
     bool has_tape, has_loop, adds; /* has_loop: one that is not written out; adds: to a buffer */
-    bool writes;                   /* to a buffer, or a tape */
+    bool writes, keeps;            /* to a buffer; on a tape */
+    bool has_order;                /* of what is read and what is kept, in a loop */
     bool refused;
 } Outline;
 
@@ -81,13 +82,58 @@ static void look_at_element(Outline *o, const Inst *element, bool writes) {
     o->writes |= writes;
 }
 
+/* ---- what rounds keep
+ *
+ * A loop in which inner loops read buffers and others keep what was computed has its order already: clang makes slower code of it where it knows that a tape is no buffer. */
+
+typedef struct Rounds {
+    const Inst *loop;
+    bool reads;               /* buffers */
+    bool keeps, keeps_itself; /* ... not in a loop inside */
+    bool keeps_and_reads;     /* there is such a loop */
+} Rounds;
+
+static bool is_keeping(const Inst *inst) { return inst->op == OP_tape_store || inst->op == OP_tape_push; }
+
+static bool is_right_inside(const Inst *loop, const Inst *inst) {
+    do inst = inst->parent->owner;
+    while (inst != loop && inst->op != OP_loop);
+    return inst == loop;
+}
+
+static void look_at_round(void *user, Inst *inst) {
+    Rounds *rounds = user;
+    rounds->reads |= inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
+    rounds->keeps |= is_keeping(inst);
+    rounds->keeps_itself |= is_keeping(inst) && is_right_inside(rounds->loop, inst);
+}
+
+static Rounds rounds_of(const Inst *loop) {
+    Rounds rounds = {.loop = loop};
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_round, &rounds);
+    rounds.keeps_and_reads = rounds.keeps_itself && rounds.reads;
+    return rounds;
+}
+
+static void look_at_inner(void *user, Inst *inst) {
+    Rounds *rounds = user;
+    if (inst->op == OP_loop) rounds->keeps_and_reads |= rounds_of(inst).keeps_and_reads;
+}
+
+static void look_at_rounds(Outline *o, const Inst *loop) {
+    Rounds rounds = rounds_of(loop);
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_inner, &rounds);
+    o->has_order |= rounds.keeps && rounds.reads && !rounds.keeps_and_reads;
+}
+
 static void look_at(void *user, Inst *inst) {
     Outline *o = user;
     o->refused |= stays(o->loop, inst);
     o->has_tape |= op_has(inst->op, OP_TAPE);
     o->has_loop |= inst->op == OP_loop && !opt_is_written_out_in_c(inst);
     o->adds |= inst->op == OP_atomic;
-    o->writes |= inst->op == OP_tape_store || inst->op == OP_tape_push;
+    o->keeps |= is_keeping(inst);
+    if (inst->op == OP_loop) look_at_rounds(o, inst);
     for (int i = 0; i < inst->nargs && !o->refused; i++) {
         Role role = ir_role(inst, i);
         if (role == ROLE_value || role == ROLE_part) continue;
@@ -152,11 +198,13 @@ static bool is_over_elements(const Outline *o) {
 static bool suits(Outline *o) {
     opt_find_buffers(&o->buffers, o->loop);
     if (o->buffers.count == 0 || o->buffers.overflows) return false;
+    look_at_rounds(o, o->loop);
     for (int i = 0; i < o->loop->nregions; i++) region_walk(o->loop->regions[i], look_at, o);
     if (!o->refused) bring_all(o);
     if (o->refused || (o->adds && is_over_elements(o))) return false;
     bool has_several = o->buffers.count + o->has_tape > 1;
-    return o->writes && has_several && (o->nest > 0 || !needs_test(&o->buffers));
+    return (o->writes || (o->keeps && !o->has_order)) && has_several &&
+           (o->nest > 0 || !needs_test(&o->buffers));
 }
 
 /* ---- the function */
