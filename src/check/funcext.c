@@ -144,18 +144,6 @@ static Maker make_function(Checker *c, Decl *written, const char *suffix, const 
     return m;
 }
 
-/* With everything in terms of the parameters of another function. */
-static FuncSig translated(Checker *c, const FuncSig *sig, const Subst *subst) {
-    FuncSig result = *sig;
-    result.params = arena_array(c->arena, ParamSig, sig->nparams ? sig->nparams : 1);
-    for (int i = 0; i < sig->nparams; i++) {
-        result.params[i] = sig->params[i];
-        result.params[i].type = check_subst(c, sig->params[i].type, subst);
-    }
-    result.result = check_subst(c, sig->result, subst);
-    return result;
-}
-
 /* The parameters of `to` as arguments for `from`; `outer`: for what is around that. */
 static const Subst *renamed(Checker *c, Decl *from, Decl *to, const Subst *outer) {
     int n = generic_count(from);
@@ -174,7 +162,7 @@ static FuncSig primal_signature(Checker *c, Decl *primal, Decl *apply) {
     Decl *extension = extension_around(apply);
     FuncSig flat = flat_signature(c, signature_of(c, primal));
     const Subst *outer = extension ? subst_of_type(c, this_type_of(c, extension)) : NULL;
-    return translated(c, &flat, renamed(c, primal, apply, outer));
+    return check_subst_signature(c, &flat, renamed(c, primal, apply, outer));
 }
 
 /* ---- the two functions */
@@ -211,7 +199,7 @@ static Candidate with_arguments(const Maker *m, Decl *written) {
 
 static Decl *make_pass(Checker *c, Decl *apply, const FuncSig *of, const Type *context) {
     Maker m = make_function(c, apply, "pass", of->result);
-    FuncSig here = translated(c, of, m.subst), *sig = &here;
+    FuncSig here = check_subst_signature(c, of, m.subst), *sig = &here;
     Candidate function = with_arguments(&m, apply);
     context = check_subst(c, context, m.subst);
     for (int i = 0; i < sig->nparams; i++)
@@ -258,7 +246,7 @@ static void update_pair(Maker *m, const FuncSig *sig, int index) {
 
 static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *of, const Type *context) {
     Maker m = make_function(c, apply, "bwd", type_basic(c->types, TYPE_void));
-    FuncSig here = translated(c, of, m.subst), *sig = &here;
+    FuncSig here = check_subst_signature(c, of, m.subst), *sig = &here;
     const Decl *outer = c->context;
     c->context = m.func;
     context = check_subst(c, context, m.subst);
@@ -367,7 +355,7 @@ Decl *make_special(Checker *c, const Candidate *target, Decl *derivative) {
     const Type **args = arena_array(c->arena, const Type *, n);
     for (int i = 0; i < n; i++) args[i] = check_subst(c, target->args[i], m.subst);
     const Subst *pattern = subst_new(c, NULL, func, args, n);
-    FuncSig sig = translated(c, signature_of(c, func), pattern);
+    FuncSig sig = check_subst_signature(c, signature_of(c, func), pattern);
     m.func->name = func->name;
     m.func->modifiers = MODIFIER_synthesized;
     m.func->type_expr = type_expr(c, m.loc, sig.result);
