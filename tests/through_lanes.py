@@ -24,6 +24,7 @@ ITEMS = 1008  # no multiple of 64: the last groups of a row are fewer than a wor
 THREADS = 28  # of a group: with 16 lanes, some are left over
 TYPES = {"float": 1, "float2": 2, "float3": 3, "float4": 4, "int": 1}
 FUNCTION = re.compile(r"^\[(?:Backward)?Differentiable\]\s*\n?(?:public\s+)?(float[234]?) (\w+)\(([^()]*)\)\s*\n?\{", re.M)
+CHECKED = re.compile(r"^// cmd: %slope check ", re.M)  # a program that is not made to be run
 PARAM = re.compile(r"^\s*(?:no_diff )?(float[234]?|int) (\w+)\s*$")
 
 
@@ -132,7 +133,7 @@ def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16), rounds=False)
     """(number of kernels that agree, failures, remarks)"""
     suite = run.Suite(build)
     files = sorted(path for path in (run.HERE / "diff").rglob("*.slang") if "lib" not in path.parts)
-    files = [path for path in files[::share] if run.wanted(str(path), filters)]
+    files = [path for path in files[::share] if run.wanted(str(path), filters) and not CHECKED.search(path.read_text())]
 
     def one(path):
         with tempfile.TemporaryDirectory(prefix="slope-lanes-") as temporary:
