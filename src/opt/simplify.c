@@ -80,12 +80,6 @@ static bool is_from_outside(const Val *v, const Inst *inst) {
     return depth_of(region) <= depth_of(inst->parent);
 }
 
-static bool is_same(const Val *a, const Val *b) {
-    if (a == b) return true;
-    bool constants = a->kind == VAL_const && b->kind == VAL_const && a->type == b->type;
-    return constants && a->integer == b->integer;
-}
-
 /* ---- moving code */
 
 static void replace(Val *old, Val *with) {
@@ -189,7 +183,7 @@ static void join_results(Simplify *s, Inst *inst) {
             if (end->op != OP_yield) continue;
             Val *value = ir_resolve(end->args[i]);
             if (!common) common = value;
-            else same &= is_same(common, value);
+            else same &= opt_same_val(common, value);
         }
         bool joins = common && same && is_from_outside(common, inst);
         if (joins) replace(inst->results[i], common);
@@ -347,7 +341,7 @@ static Inst *keep_condition(Simplify *s, Inst *loop) {
 
 static bool keeps(const Inst *end, int index, const Val *param, const Val *initial) {
     const Val *value = ir_resolve(end->args[index]);
-    return value == param || is_same(value, initial);
+    return value == param || opt_same_val(value, initial);
 }
 
 static bool never_changes(const Inst *loop, const Jumps *jumps, int index) {

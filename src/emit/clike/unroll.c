@@ -32,7 +32,8 @@ typedef struct Inside {
 static void count_insts(void *user, Inst *inst) {
     int *insts = user;
     ++*insts;
-    if (inst->op == OP_call && *insts <= MOST_INSTS) region_walk(inst->callee->body, count_insts, insts);
+    bool is_known = inst->op == OP_call && inst->callee->body;
+    if (is_known && *insts <= MOST_INSTS) region_walk(inst->callee->body, count_insts, insts);
 }
 
 static void count_nested(void *user, Inst *inst) {
