@@ -22,19 +22,6 @@ typedef struct Count {
 
 enum { MOST_RESULTS = 8, SMALL = 200 /* instructions that a call may cost whatever N is */ };
 
-static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
-    Text text = {.arena = user};
-    diag_render_text(&text, diagnostic, (RenderStyle){0});
-    fputs(text.at, stderr);
-}
-
-static Str read_all(Arena *arena, FILE *file) {
-    Text text = {.arena = arena};
-    char chunk[4096];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
-    return text_str(&text);
-}
-
 static Func *find(Module *module, const char *name, int64_t n) {
     Func *func = module_find(module, name_from(module->names, name));
     if (func) return func;
@@ -88,14 +75,8 @@ int main(int argc, char **argv) {
         return fprintf(stderr,
                        "ircount FILE PRIMAL GRADIENT --work W --bytes B [--once S] [--sines K] [-v] N...\n"),
                2;
-    FILE *file = strcmp(argv[1], "-") == 0 ? stdin : fopen(argv[1], "rb");
-    if (!file) return fprintf(stderr, "cannot read '%s'\n", argv[1]), EXIT_FAILURE;
     ToolSession session;
-    tool_begin(&session);
-    session.diags.sink = show_diagnostic;
-    session.diags.user = &session.arena;
-    bool fine = tool_parse(&session, argv[1], read_all(&session.arena, file)), verbose = false;
-    fclose(file);
+    bool fine = tool_open(&session, argv[1], NULL), verbose = false;
     diags_flush(&session.diags);
     Limits limits = {0};
     Text table = {.arena = &session.arena};

@@ -9,19 +9,6 @@
 
 enum { MOST_STEPS = 150000000, BUFFER_ELEMENTS = 64, BUFFER_BYTES = 64 };
 
-static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
-    Text text = {.arena = user};
-    diag_render_text(&text, diagnostic, (RenderStyle){0});
-    fputs(text.at, stderr);
-}
-
-static Str read_file(Arena *arena, FILE *file) {
-    Text text = {.arena = arena};
-    char chunk[1 << 16];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
-    return text_str(&text);
-}
-
 /* Every uniform that is a buffer gets one of its own, all zero. */
 static void give_buffers(const JitProgram *program, Module *module) {
     for (int i = 0; i < module->globals.count; i++) {
@@ -62,15 +49,8 @@ static bool run(ToolSession *session, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    FILE *file = argc < 2 || strcmp(argv[1], "-") == 0 ? stdin : fopen(argv[1], "rb");
-    if (!file) return fprintf(stderr, "cannot read '%s'\n", argv[1]), EXIT_FAILURE;
     ToolSession session;
-    tool_begin(&session);
-    session.diags.sink = show_diagnostic;
-    session.diags.user = &session.arena;
-    Str text = read_file(&session.arena, file);
-    fclose(file);
-    bool fine = tool_parse(&session, argc > 1 ? argv[1] : "-", text);
+    bool fine = tool_open(&session, argc > 1 ? argv[1] : "-", NULL);
     diags_flush(&session.diags);
     fine = fine && run(&session, argc > 2 ? argv[2] : "main");
     arena_free(&session.arena);

@@ -2,6 +2,8 @@
 #include "irtool.h"
 #include "opt/opt.h"
 
+#include <stdio.h>
+
 void tool_begin(ToolSession *session) {
     *session = (ToolSession){0};
     arena_init(&session->arena, allocator_system, NULL);
@@ -15,6 +17,31 @@ void tool_begin(ToolSession *session) {
 bool tool_parse(ToolSession *session, const char *path, Str text) {
     SourceFile *file = source_add(&session->sources, name_from(&session->names, path), text);
     return ir_parse(session->module, file);
+}
+
+static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
+    Text text = {.arena = user};
+    diag_render_text(&text, diagnostic, (RenderStyle){0});
+    fputs(text.at, stderr);
+}
+
+static Str read_all(Arena *arena, FILE *file) {
+    Text text = {.arena = arena};
+    char chunk[4096];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
+    return text_str(&text);
+}
+
+bool tool_open(ToolSession *session, const char *path, Str *text) {
+    tool_begin(session);
+    session->diags.sink = show_diagnostic;
+    session->diags.user = &session->arena;
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file) return fprintf(stderr, "cannot read '%s'\n", path), false;
+    Str all = read_all(&session->arena, file);
+    fclose(file);
+    if (text) *text = all;
+    return tool_parse(session, path, all);
 }
 
 /* ---- passes by name */

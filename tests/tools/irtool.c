@@ -11,19 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
-    Text text = {.arena = user};
-    diag_render_text(&text, diagnostic, (RenderStyle){0});
-    fputs(text.at, stderr);
-}
-
-static Str read_file(Arena *arena, FILE *file) {
-    Text text = {.arena = arena};
-    char chunk[4096];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
-    return text_str(&text);
-}
-
 static Str passes_in_text(Str text) {
     static const char key[] = "; RUN-PASSES:";
     for (int i = 0; i + (int)sizeof key < text.len; i++) {
@@ -96,15 +83,9 @@ static bool run_passes(Arena *arena, Module *module, Str list) {
 }
 
 int main(int argc, char **argv) {
-    FILE *file = argc < 2 || strcmp(argv[1], "-") == 0 ? stdin : fopen(argv[1], "rb");
-    if (!file) return fprintf(stderr, "cannot read '%s'\n", argv[1]), EXIT_FAILURE;
     ToolSession session;
-    tool_begin(&session);
-    session.diags.sink = show_diagnostic;
-    session.diags.user = &session.arena;
-    Str text = read_file(&session.arena, file);
-    fclose(file);
-    bool fine = tool_parse(&session, argc > 1 ? argv[1] : "-", text) &&
+    Str text;
+    bool fine = tool_open(&session, argc > 1 ? argv[1] : "-", &text) &&
                 verify_all(&session.arena, session.module, "reading") &&
                 run_passes(&session.arena, session.module, argc > 2 ? str_of(argv[2]) : passes_in_text(text));
     diags_flush(&session.diags);

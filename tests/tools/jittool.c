@@ -383,26 +383,9 @@ static void take_output(void *user, const char *text, size_t length) {
     text_add(&((Tool *)user)->out, (Str){text, (int)length});
 }
 
-static char *read_file(Tool *tool, const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    Text text = {.arena = &tool->session.arena};
-    char part[4096];
-    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;) text_add(&text, (Str){part, (int)got});
-    fclose(file);
-    return text.at ? text.at : "";
-}
-
-static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
-    (void)user;
-    fprintf(stderr, "%s:%d:%d: %s\n", diagnostic->at.path ? diagnostic->at.path->text : "",
-            diagnostic->at.line, diagnostic->at.column, diagnostic->message);
-}
-
-static bool load(Tool *tool, const char *text) {
+static bool load(Tool *tool, Str *text) {
     ToolSession *session = &tool->session;
-    session->diags.sink = show_diagnostic;
-    bool fine = tool_parse(session, tool->path, str_of(text));
+    bool fine = tool_open(session, tool->path, text);
     diags_flush(&session->diags);
     for (int i = 0; fine && i < session->module->funcs.count; i++) {
         Func *func = session->module->funcs.at[i];
@@ -501,10 +484,9 @@ int main(int argc, char **argv) {
         free(tool);
         return 2;
     }
-    tool_begin(&tool->session);
-    char *text = read_file(tool, tool->path);
+    Str text;
     const EmitBackend *backend = jit_load_backend();
-    int status = text && backend && load(tool, text) ? run(tool, text, backend) : 1;
+    int status = load(tool, &text) && backend ? run(tool, text.at, backend) : 1;
     arena_free(&tool->session.arena);
     free(tool);
     return status;
