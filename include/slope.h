@@ -561,7 +561,7 @@ SLOPE_API const char *slope_verdict_name(SlopeVerdict verdict); /* "right", "wro
 typedef struct SlopeTiming {
     const char *stage;
     double milliseconds;
-    size_t peak_memory; /* of the process, when the stage ended, in bytes */
+    size_t peak_memory; /* of the process, when the stage ended, in bytes; of "run": so far */
 } SlopeTiming;
 
 SLOPE_API int slope_timing_count(const SlopeSession *session);

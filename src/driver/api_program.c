@@ -489,7 +489,7 @@ static SlopeStatus dispatch(SlopeKernel *kernel, int x, int y, int z, bool waits
     SlopeStatus status = prepare(kernel);
     if (status != SLOPE_STATUS_ok) return status;
     StageTimer timer;
-    driver_time_begin(session, &timer, "run");
+    driver_time_run(session, &timer);
     const uint32_t groups[] = {(uint32_t)x, (uint32_t)y, (uint32_t)z};
     bool finished = false;
     if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, waits, &finished);

@@ -139,6 +139,7 @@ struct SlopeSession {
     Arena message_arena;
     Text messages; /* where no callback takes them */
     VEC(SlopeTiming) times;
+    int timed;             /* the row of them that was last asked for */
     VEC(StoredRow) stored; /* by reverse passes */
     VEC(RemarkRow) remarks;
     StageTimer *timer; /* the innermost that runs */
@@ -373,11 +374,13 @@ void driver_free_blobs(SlopeSession *session);
 /* ---- timing.c: stages may run any number of times, and nest; time inside an inner stage is not the outer one's */
 struct StageTimer {
     SlopeSession *session;
-    const char *stage;
+    int row; /* of the session's times */
+    bool runs;
     StageTimer *outer;
     double started, inner; /* milliseconds */
 };
 void driver_time_begin(SlopeSession *session, StageTimer *timer, const char *stage);
+void driver_time_run(SlopeSession *session, StageTimer *timer); /* not of the compiler: the program itself */
 void driver_time_end(StageTimer *timer);
 void driver_time_add(SlopeSession *session, const char *stage, double milliseconds);
 

@@ -783,6 +783,39 @@ static void inner_stages_are_not_counted_twice(void **state) {
     assert_false(slope_timing(host->session, 2, &timings[0]));
 }
 
+/* Kernels may take a microsecond: nothing is asked of the system for each. */
+static void runs_are_not_limited(void **state) {
+    Host *host = *state;
+    SlopeProgram *program = host->program;
+    SlopeKernel *paint;
+    assert_int_equal(slope_find_kernel(program, "paint", &paint), SLOPE_STATUS_ok);
+    assert_int_equal(slope_kernel_prepare(paint), SLOPE_STATUS_ok);
+    double compiling = program->limits.seconds;
+    for (int i = 0; i < 3; i++) assert_int_equal(slope_dispatch(paint, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_true(program->limits.seconds == compiling);
+    int last = slope_timing_count(host->session) - 1;
+    SlopeTiming run;
+    assert_true(slope_timing(host->session, last, &run));
+    assert_string_equal(run.stage, "run");
+    assert_true(run.milliseconds > 0 && run.peak_memory > 0);
+    assert_true(host->session->times.at[last].peak_memory == 0);
+}
+
+static void what_a_run_compiles_is_limited(void **state) {
+    Host *host = *state;
+    SlopeProgram *program = host->program;
+    double before = program->limits.seconds;
+    StageTimer run, stage;
+    assert_true(driver_enter_program(program));
+    driver_time_run(host->session, &run);
+    assert_true(program->limits.started == 0);
+    driver_time_begin(host->session, &stage, "lower");
+    assert_true(program->limits.started > 0);
+    driver_time_end(&stage);
+    assert_true(program->limits.started == 0 && program->limits.seconds > before);
+    driver_time_end(&run);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -813,6 +846,8 @@ int main(void) {
         TEST(scalars_read_back),
         TEST(what_is_no_scalar_is_refused),
         TEST(inner_stages_are_not_counted_twice),
+        TEST(runs_are_not_limited),
+        TEST(what_a_run_compiles_is_limited),
     };
     return cmocka_run_group_tests_name("api", tests, NULL, NULL);
 }
