@@ -71,7 +71,8 @@ bool slope_timing(const SlopeSession *session, int index, SlopeTiming *out) {
 }
 
 void driver_time_add(SlopeSession *session, const char *stage, double milliseconds) {
-    SlopeTiming *row = &session->times.at[row_of(session, stage)];
+    int number = row_of(session, stage); /* which may move the rows */
+    SlopeTiming *row = &session->times.at[number];
     row->milliseconds += milliseconds;
     row->peak_memory = peak_memory();
     if (session->timer) session->timer->inner += milliseconds;

@@ -783,6 +783,21 @@ static void inner_stages_are_not_counted_twice(void **state) {
     assert_false(slope_timing(host->session, 2, &timings[0]));
 }
 
+static void every_stage_keeps_its_row(void **state) {
+    enum { STAGES = 100 };
+    Host *host = *state;
+    static char names[STAGES][8];
+    for (int i = 0; i < STAGES; i++) {
+        snprintf(names[i], sizeof names[i], "s%d", i);
+        driver_time_add(host->session, names[i], i + 1);
+    }
+    for (int i = 0; i < STAGES; i++) {
+        SlopeTiming timing;
+        assert_true(slope_timing(host->session, i, &timing));
+        assert_true(strcmp(timing.stage, names[i]) == 0 && timing.milliseconds == i + 1);
+    }
+}
+
 /* Kernels may take a microsecond: nothing is asked of the system for each. */
 static void runs_are_not_limited(void **state) {
     Host *host = *state;
@@ -846,6 +861,7 @@ int main(void) {
         TEST(scalars_read_back),
         TEST(what_is_no_scalar_is_refused),
         TEST(inner_stages_are_not_counted_twice),
+        TEST(every_stage_keeps_its_row),
         TEST(runs_are_not_limited),
         TEST(what_a_run_compiles_is_limited),
     };
