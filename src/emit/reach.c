@@ -56,7 +56,7 @@ static void note_call(ReachedFunc *callee, ReachedFunc *caller, const Inst *call
 static void note_loop(ReachedFunc *info, const Inst *loop) {
     int loops = inst_loops_around(loop) + 1;
     if (info->loops < loops) info->loops = loops;
-    info->needs |= loops > 1 ? NEEDS_ROWS | NEEDS_NEST : NEEDS_ROWS;
+    info->needs |= NEEDS_ROWS;
 }
 
 static bool has_rows(const Type *type) {
@@ -130,7 +130,6 @@ static void join(ReachedFunc *info) {
     if (info->is_too_much) return;
     info->root = root;
     info->loops_around = around;
-    if (around > 0 && info->loops > 0) info->needs |= NEEDS_NEST;
     root->whole += info->size;
 }
 

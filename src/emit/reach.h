@@ -20,7 +20,6 @@ typedef enum Needs {
     NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
     NEEDS_SIZES = 512, /* asks how large a group or a dispatch is */
     NEEDS_ROWS = 1024, /* has loops, or numbers in rows of four: something to do at once */
-    NEEDS_NEST = 2048, /* has loops in loops */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */

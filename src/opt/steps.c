@@ -4,7 +4,13 @@
  *     i = state == 0 ? i + 1 : i                     i = i + 1
  *
  * Where a loop ends early, its counter is kept from going on, which is seen only by who reads it afterwards. If nobody does, the step need not wait for what ends
- * the loop: the next round can begin while that is still being computed. */
+ * the loop: the next round can begin while that is still being computed.
+ *
+ * And those that count down to zero begin with what is left, also where that is less than nothing: no round is made then, either.
+ *
+ *     left = 0 < n ? n : 0; while (0 < left) ...     left = n; while (0 < left) ...
+ *
+ * Without the choice, LLVM takes loops to be short enough to be written out that it would leave as they are. */
 #include "opt.h"
 
 typedef struct Steps {
@@ -34,10 +40,35 @@ static bool may_be_asked(const Region *condition) {
     return true;
 }
 
+/* The n of 0 < n ? n : 0; else NULL */
+static Val *find_count(const Val *v) {
+    if (v->kind != VAL_inst || v->inst->op != OP_select || !type_is_signed(v->type)) return NULL;
+    const Val *asked = inst_operand(v->inst, 0);
+    Val *count = inst_operand(v->inst, 1);
+    if (asked->kind != VAL_inst || asked->inst->op != OP_lt || !val_is_zero(inst_operand(v->inst, 2)))
+        return NULL;
+    return val_is_zero(inst_operand(asked->inst, 0)) && inst_operand(asked->inst, 1) == count ? count : NULL;
+}
+
+static void start_below(Steps *s, Inst *loop) {
+    const Region *condition = loop->regions[0];
+    const Inst *first = condition->first;
+    LoopTest test;
+    if (first->next != condition->last || inst_operand(condition->last, 0) != first->results[0]) return;
+    if (first->op != OP_lt || !loop_comparison(loop, first, &test) || test.up || !val_is_zero(test.limit))
+        return;
+    const Val *start = inst_operand(loop, test.index);
+    Val *count = find_count(start);
+    if (!count || s->uses[start->id] > 1 || s->uses[loop->results[test.index]->id]) return;
+    loop->args[test.index] = count;
+    s->changed = true;
+}
+
 static void look_at(void *user, Inst *loop) {
     Steps *s = user;
     if (loop->op != OP_loop || loop->nregions != 2 || loop->regions[1]->last->op != OP_yield) return;
     if (!may_be_asked(loop->regions[0])) return;
+    start_below(s, loop);
     Inst *yield = loop->regions[1]->last;
     for (int i = 0; i < loop->nargs; i++) {
         Val *counter = loop->regions[1]->params[i], *next = inst_operand(yield, i);

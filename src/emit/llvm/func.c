@@ -229,14 +229,13 @@ static bool loses_vectors(const FuncInfo *info) {
 #endif
 }
 
-/* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains nothing that a call would lose, unless it is
- * small, or has loops in loops: of those, the inner ones are written out the second time, which the gradient of a mixture model takes 0.6 of the time with. */
+/* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains nothing that a call would lose, unless it is small. */
 static bool stands_alone(const FuncInfo *info) {
     enum { SMALL = 64 };
     const Func *func = info->func;
     bool is_kernel = func->group_size[0] > 0, is_part = (func->flags & FUNC_INLINE) != 0;
     return (func->flags & FUNC_EXPORT) && !is_kernel && !is_part && info->reached->callers.count == 0 &&
-           info->reached->whole > SMALL && !(info->reached->needs & NEEDS_NEST);
+           info->reached->whole > SMALL;
 }
 
 /* Without loops and rows of numbers, what LLVM finds to do at once in registers of 128 bits is not worth what it takes to bring it together; to look for it takes up to a third of the
