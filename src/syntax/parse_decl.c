@@ -213,7 +213,7 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
         if (name && !refuse_local(p, place)) parse_extension(p, prefix, out);
         return name;
     case KEYWORD_property:
-        name = kind == TOKEN_name;
+        name = kind == TOKEN_name || scan_is_tuple_of(p, p->at + 1);
         if (name && !refuse_local(p, place)) parse_property(p, prefix, out);
         return name;
     case KEYWORD_cbuffer:

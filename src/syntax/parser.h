@@ -237,6 +237,7 @@ static inline bool parser_take_word(Parser *p, Keyword word) {
 void scan_file(ParseFile *file); /* fills in match and types */
 int scan_type(const Parser *p, int at);
 bool scan_is_type_name(const Parser *p, const Token *token);
+bool scan_is_tuple_of(const Parser *p, int at);              /* `(int, float) name`, not a call */
 bool scan_is_declaration(const Parser *p);                   /* of a variable, from the current token on */
 bool scan_is_generic_use(const Parser *p, const Expr *base); /* the current < opens generic arguments */
 bool scan_is_cast(const Parser *p);                          /* the current ( does */

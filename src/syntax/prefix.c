@@ -137,7 +137,8 @@ static bool at_attribute(const Parser *p, int ahead) {
     TokenKind after = (TokenKind)parser_peek(p, ahead + 2)->kind,
               behind = (TokenKind)parser_peek(p, ahead + 3)->kind;
     return after == TOKEN_paren_open || after == TOKEN_comma || after == TOKEN_scope ||
-           (after == TOKEN_bracket_close && (behind == TOKEN_name || behind == TOKEN_bracket_open));
+           (after == TOKEN_bracket_close &&
+            (behind == TOKEN_name || behind == TOKEN_bracket_open || scan_is_tuple_of(p, p->at + ahead + 3)));
 }
 
 /* `point Vertex v`, not `point v;`, where the word is a type that another module may have declared. */
@@ -152,7 +153,7 @@ static uint32_t modifier_here(const Parser *p) {
     uint32_t bits = keyword_modifiers(token_word(p->token));
     if (!bits || !token_is_identifier(p->token)) return bits;
     const Token *next = parser_peek(p, 1);
-    bool goes_on = (next->kind == TOKEN_name || at_attribute(p, 1)) &&
+    bool goes_on = (next->kind == TOKEN_name || at_attribute(p, 1) || scan_is_tuple_of(p, p->at + 1)) &&
                    !map_has(&p->file->types, PTR_KEY(p->token->name)) &&
                    (bits != MODIFIER_idle || before_declaration(p));
     return goes_on ? bits : 0;

@@ -315,11 +315,11 @@ static int scan_tuple(const Parser *p, int at) {
 }
 
 int scan_type(const Parser *p, int at) {
-    if (kind_at(p, at) == TOKEN_paren_open) return scan_tuple(p, at);
     while (is_type_modifier(p, at) || token_word(token_at(p, at)) == KEYWORD_functype) {
         at = is_type_modifier(p, at) ? at + 1 : skip_function_type(p, at);
         if (at < 0) return -1;
     }
+    if (kind_at(p, at) == TOKEN_paren_open) return scan_tuple(p, at);
     if (kind_at(p, at) == TOKEN_scope) at++;
     Keyword word = token_word(token_at(p, at));
     bool two_words = word == KEYWORD_unsigned && token_word(token_at(p, at + 1)) == KEYWORD_type;
@@ -337,6 +337,11 @@ static bool is_path(const Parser *p, int at, int end) {
     for (at++; at < end; at += 2)
         if (kind_at(p, at) != TOKEN_dot) return false;
     return true;
+}
+
+bool scan_is_tuple_of(const Parser *p, int at) {
+    int end = kind_at(p, at) == TOKEN_paren_open ? scan_type(p, at) : -1;
+    return end >= 0 && kind_at(p, end) == TOKEN_name;
 }
 
 bool scan_is_declaration(const Parser *p) {
