@@ -7,14 +7,15 @@ import os
 import re
 import struct
 from ctypes import byref, c_int, c_void_p
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, interrupts, native, text_of)
 from ._rows import Rows, matrix_name
-from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Type, join, on_device
+from ._types import BUFFER, POINTER, STRUCT, VOID, Path as FieldPath, Shape, Struct, Type, join, on_device
 
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
@@ -62,6 +63,8 @@ class Uniforms(MutableMapping):
     def __init__(self, module: "Module"):
         self._module = module
         self._values: Dict[str, Any] = {}
+        self._kinds: Dict[str, str] = {}  # the types of these values
+        self._held: Dict[Tuple[int, str], Any] = {}  # what a program refers to
         self._buffers: Dict[Tuple[int, str], int] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -80,16 +83,23 @@ class Uniforms(MutableMapping):
         return int(native.slope_uniform_count(self._module._program))
 
     def __setitem__(self, name: str, value: Any) -> None:
+        self.assign(name, value, None)
+
+    def assign(self, name: str, value: Any, kernel: Optional[int]) -> None:
+        """Sets it in all programs of the module in which it has the type that it has in the first one, or in that of a kernel."""
         session = self._module._session
         with session.lock:
             session.enter()
-            main, *others = self._module._programs
-            known = [program for program in others if self._knows(program, name)]
+            types = {program: self._type(program, name) for program in self._module._programs}
             session.messages.clear()
-            if not known or self._knows(main, name):
-                known.insert(0, main)  # which says what is wrong with the name
+            main = self._module._program
+            wanted = types[kernel or main] or next(filter(None, types.values()), None)
+            # Where nobody knows it, the first says what is wrong with the name.
+            known = [program for program in types if types[program] == wanted] if wanted else [main]
             for program in known:
-                self._values[name] = self._set(program, name, value)
+                self._held[program, name] = value = self._set(program, name, value)
+            if wanted and types[main] in (wanted, None):
+                self._values[name], self._kinds[name] = value, wanted
 
     def _set(self, program: int, name: str, value: Any) -> Any:
         session, uniform = self._module._session, SlopeUniform()
@@ -100,14 +110,25 @@ class Uniforms(MutableMapping):
         prepared, lead = kind.convert(value, name)
         if lead:
             raise ValueError(f"{name}: {kind.name} has the shape {kind.shape}, not {np.shape(value)}")
-        if kind.kind == BUFFER:
-            return self._bind(program, name, prepared)
-        if kind.has_buffers:
-            raise TypeError(f"{name}: set the fields of {kind.name} one by one: '{name}.{kind.fields[0][0]}'")
-        memory = np.zeros((), kind.dtype)
-        kind.store(memory, prepared)
-        session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
+        self._place(program, name, kind, prepared)
         return prepared
+
+    def _place(self, program: int, name: str, kind: Type, value: Any) -> None:
+        """Sets what `convert` has made, buffers one by one. None leaves buffers as they are."""
+        if not kind.has_buffers:
+            memory = np.zeros((), kind.dtype)
+            kind.store(memory, value)
+            self._module._session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
+        elif value is None:
+            return
+        elif kind.kind == BUFFER:
+            self._bind(program, name, value)
+        elif kind.kind == STRUCT:
+            for field, inner in kind.fields:
+                self._place(program, f"{name}.{field}", inner, value[field])
+        else:
+            for index, part in enumerate(value):
+                self._place(program, f"{name}[{index}]", kind.element, part)  # type: ignore[arg-type]
 
     def image(self, name: str) -> Optional[np.ndarray]:
         """The bytes of one; None if it was never set."""
@@ -123,22 +144,24 @@ class Uniforms(MutableMapping):
         kind.store(memory, self._values[name])
         return memory
 
-    def _bind(self, program: int, name: str, array: np.ndarray) -> np.ndarray:
+    def _bind(self, program: int, name: str, array: np.ndarray) -> None:
         session, buffer = self._module._session, c_void_p()
         session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
         session.check(native.slope_bind_buffer(program, name.encode(), buffer))
         native.slope_buffer_free(self._buffers.pop((program, name), None))
         self._buffers[program, name] = buffer.value or 0
-        return array
 
     @staticmethod
-    def _knows(program: int, name: str) -> bool:
-        return native.slope_find_uniform(program, name.encode(), byref(SlopeUniform())) == 0
+    def _type(program: int, name: str) -> Optional[str]:
+        """The type of a uniform; None if there is none of that name."""
+        uniform = SlopeUniform()
+        found = native.slope_find_uniform(program, name.encode(), byref(uniform)) == 0
+        return text_of(native.slope_type_name(uniform.type)) if found else None
 
     def _replay(self, program: int) -> None:
         """Gives another program of the module what the others have."""
         for name, value in self._values.items():
-            if self._knows(program, name):
+            if self._type(program, name) == self._kinds[name]:
                 self._set(program, name, value)
         self._module._session.messages.clear()
 
@@ -219,6 +242,7 @@ class Function:
         self._rows: Optional[Rows] = None
         self._device: Any = None  # the same on a GPU: cuda.DeviceRows
         self._kernel: Optional[int] = None
+        self._program: Optional[int] = None  # of the kernel
         self._shorter: Dict[int, Optional[Function]] = {}
         self.__name__ = self.__qualname__ = expression
         self.__doc__ = self._signature()
@@ -355,10 +379,11 @@ class Function:
         with session.lock:
             session.enter()
             if self._kernel is None:
-                session.check(native.slope_find_kernel(self._module._extend(), self.expression.encode(), byref(kernel)))
+                self._program = self._module._extend()
+                session.check(native.slope_find_kernel(self._program, self.expression.encode(), byref(kernel)))
                 self._kernel = kernel.value
             for name, value in uniforms.items():
-                self._module.uniforms[name] = value
+                self._module.uniforms.assign(name, value, self._program)
             session.enter()
             with interrupts.during(session.handle):
                 status = native.slope_dispatch(self._kernel, *groups)
@@ -575,15 +600,23 @@ def cache_folder(cache: Union[bool, str, "os.PathLike[str]"]) -> Optional[bytes]
     return os.fsencode(cache)
 
 
+def group_of(block: Union[int, Sequence[int]]) -> Tuple[int, ...]:
+    sizes = tuple(block) if isinstance(block, Iterable) else (block,)
+    if len(sizes) > 3 or any(not isinstance(size, Integral) or not 1 <= size <= 65536 for size in sizes):
+        raise ValueError("block is up to three numbers of threads, from 1 to 65536")
+    return sizes + (1,) * (3 - len(sizes))
+
+
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
             threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract",
-            strict: bool = False, interpret: bool = False,
+            strict: bool = False, interpret: bool = False, block: Union[int, Sequence[int]] = (),
             lanes: Union[int, str] = "auto", cache: Union[bool, str, "os.PathLike[str]"] = True) -> Module:
     """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
 
     `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md). With `strict`, a call in which
     an index was out of range raises SlopeError, which says where. With `interpret`, no machine code is made: programs start at once and compute
     more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto", as many as seem best.
+    `block` is how many threads a group of a kernel without [numthreads] has: 64, or (8, 8); otherwise it has one.
     Machine code is kept for later runs in the folder `cache`; True: $SLOPE_CACHE or ~/.cache/slope, False: not at all."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
@@ -593,7 +626,7 @@ def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] =
         raise ValueError(f"floats is one of {', '.join(FLOATS)}")
     if lanes not in LANES:
         raise ValueError("lanes is 1, 2, 4, 8, 16 or \"auto\"")
-    options = {"lanes": LANES[lanes], "threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
+    options = {"lanes": LANES[lanes], "block": group_of(block), "threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
                "floats": FLOATS.index(floats), "cache": cache_folder(cache)}
     return Module(path, text, include_paths, defines or {}, options)
 

@@ -67,6 +67,11 @@ class Type:
         return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<", "TensorView<"))
 
     @property
+    def is_view(self) -> bool:
+        """DiffTensorView: an array stands for its values; a gradient and tangents may be missing."""
+        return self.kind == STRUCT and self.name.startswith("DiffTensorView<")
+
+    @property
     def is_written(self) -> bool:
         """Whether a function can write to the memory that it refers to."""
         if self.kind == BUFFER:
@@ -184,6 +189,8 @@ class Type:
         names = [name for name, _ in self.fields]
         if self.is_reference and not isinstance(value, Mapping):
             value = self._refer(value, where)
+        elif self.is_view:
+            value = {**dict.fromkeys(names), **(value if isinstance(value, Mapping) else {"primal": value})}
         if isinstance(value, np.ndarray) and value.dtype.names:
             given, value = set(value.dtype.names), {name: value[name] for name in value.dtype.names}
         elif isinstance(value, Mapping):

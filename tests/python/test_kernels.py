@@ -1,0 +1,76 @@
+"""Kernels as they are written for PyTorch: tensors as parameters, groups whose size the host chooses, derivatives as kernels."""
+import numpy as np
+import pytest
+import slope
+
+PROGRAM = """
+[AutoPyBindCUDA] [CudaKernel] [Differentiable]
+void scaled(DiffTensorView input, DiffTensorView output, float gain, no_diff float offset) {
+    uint3 id = cudaThreadIdx() + cudaBlockIdx() * cudaBlockDim();
+    if (id.x >= input.size(1) || id.y >= input.size(0)) return;
+    output[id.y, id.x] = gain * input[id.y, id.x] * input[id.y, id.x] + offset;
+}
+[CudaKernel] void sizes(TensorView<int> found) { if (cudaThreadIdx().x == 0) { found[0] = int(cudaBlockDim().x); found[1] = int(cudaBlockDim().y); } }
+struct Scene { StructuredBuffer<float> lights[2]; RWStructuredBuffer<float> sums; float power; }
+ParameterBlock<Scene> scene;
+uniform DiffTensor<float, 2> grid;
+[shader("compute")] [numthreads(2, 1, 1)]
+void light(uint3 id : SV_DispatchThreadID) {
+    scene.sums[id.x] = scene.power * (scene.lights[0][id.x] + scene.lights[1][id.x]) + grid.load({ 1, int(id.x) });
+}
+[Differentiable] float total(DiffTensorView t, float x) { return t[0, 1] * x; }
+"""
+F = np.float32
+
+
+@pytest.fixture()
+def k():
+    return slope.compile(PROGRAM, block=(4, 2))
+
+
+def square(shape):
+    return np.arange(np.prod(shape), dtype=F).reshape(shape)
+
+
+def test_an_array_stands_for_a_tensor(k):
+    x, y = square((3, 5)), np.zeros((3, 5), F)
+    k.scaled.dispatch(2, 2, input=x, output=y, gain=2.0, offset=1.0)
+    np.testing.assert_array_equal(y, 2 * x * x + 1)
+    assert k.total({"primal": x}, 3.0) == 3.0 and k.total(x, 2.0) == 2.0
+
+
+def test_a_derivative_is_a_kernel_with_parameters_of_its_own(k):
+    x, y, dx, dy = square((3, 5)), np.zeros((3, 5), F), np.zeros((3, 5), F), np.ones((3, 5), F)
+    k.scaled.dispatch(2, 2, input=x, output=y, gain=2.0, offset=1.0)
+    backward = k["bwd_diff(scaled)"]
+    backward.dispatch(2, 2, input={"primal": x, "diff": dx}, output={"primal": y, "diff": dy}, gain={"p": 2.0, "d": 0.0}, offset=1.0)
+    np.testing.assert_array_equal(dx, 4 * x)
+    dy[:] = 2
+    backward.dispatch(2, 2, **{"output.diff": dy})
+    np.testing.assert_array_equal(dx, 12 * x)
+    k.scaled.dispatch(2, 2, gain=3.0)  # which is a number here
+    np.testing.assert_array_equal(y, 3 * x * x + 1)
+    assert k.total(x, 2.0) == 2.0  # a program that is made now gets the number, too
+
+
+def test_groups_have_the_size_that_is_asked_for(k):
+    found = np.zeros(2, np.int32)
+    k.sizes.dispatch(1, found=found)
+    assert found.tolist() == [4, 2] and k.sizes.group_size == (4, 2, 1) and k.light.group_size == (2, 1, 1)
+    slope.compile(PROGRAM, block=8).sizes.dispatch(1, found=found)
+    assert found.tolist() == [8, 1]
+    for wrong in (0, (1, 2, 3, 4), 2.5, (70000,)):
+        with pytest.raises(ValueError, match="block is"):
+            slope.compile(PROGRAM, block=wrong)
+
+
+def test_what_has_buffers_is_given_as_a_whole(k):
+    scene = {"lights": [np.array([1, 2], F), np.array([10, 20], F)], "sums": np.zeros(2, F), "power": 2.0}
+    k.light.dispatch(1, scene=scene, grid=square((2, 2)))
+    assert scene["sums"].tolist() == [24, 47]
+    k.light.dispatch(1, **{"scene.lights[1]": np.zeros(2, F), "grid": np.zeros((2, 2), F)})
+    assert scene["sums"].tolist() == [2, 4]
+    with pytest.raises(TypeError, match="the field 'power' of Scene is missing"):
+        k.light.dispatch(1, scene={name: scene[name] for name in ("lights", "sums")})
+    with pytest.raises(TypeError, match="pointers cannot be given"):
+        slope.compile('uniform float* p; [shader("compute")] [numthreads(1,1,1)] void f() { *p = 1; }').f.dispatch(1, p=np.zeros(1, F))
