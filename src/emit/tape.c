@@ -15,6 +15,7 @@ typedef struct Amounts {
 
 typedef struct Count {
     const Reached *reached;
+    Map *jumps;    /* Func -> LoopJumps */
     bool believes; /* what [MaxIters] says */
     Map done;      /* Val: parameter of a function -> Amounts */
     Loc loose;     /* some place whose amount is not known */
@@ -36,8 +37,17 @@ static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- trip counts */
 
+static const LoopJumps *jumps_of(const Count *count, const Func *func) {
+    LoopJumps *jumps = map_get(count->jumps, PTR_KEY(func));
+    if (jumps) return jumps;
+    jumps = arena_new(count->reached->arena, LoopJumps);
+    *jumps = loop_find_jumps(count->reached->arena, func);
+    map_put(count->reached->arena, count->jumps, PTR_KEY(func), jumps);
+    return jumps;
+}
+
 static int64_t loop_bound(const Count *count, const Inst *loop) {
-    int64_t trip = loop_most_trips(loop);
+    int64_t trip = loop_bounded_trips(jumps_of(count, loop->func), loop);
     return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
 }
 
@@ -101,7 +111,29 @@ static int64_t size_bound(const Count *count, const Inst *grow, const Val *size)
     if (size->kind == VAL_inst && size->inst->op == OP_mul)
         return times(size_bound(count, grow, ir_resolve(size->inst->args[0])),
                      size_bound(count, grow, ir_resolve(size->inst->args[1])));
-    return bound_of_user(count, grow);
+    int64_t greatest = ir_most(jumps_of(count, grow->func), size);
+    return greatest < 0 ? 0 : greatest < unknown ? limited(greatest) : bound_of_user(count, grow);
+}
+
+static bool is_same_block(const Inst *a, const Inst *b) {
+    return a->type == b->type && ir_resolve(a->args[0]) == ir_resolve(b->args[0]) &&
+           ir_resolve(a->args[1]) == ir_resolve(b->args[1]);
+}
+
+/* As much as it grew by before, in the same region. */
+static int64_t shrink_bound(const Count *count, const Inst *shrink) {
+    int64_t known;
+    int others = 0;
+    if (val_is_int(ir_resolve(shrink->args[1]), &known)) return known;
+    for (const Inst *at = shrink->prev; at; at = at->prev) {
+        bool grows = at->op == OP_tape_grow;
+        if ((!grows && at->op != OP_tape_shrink) || !is_same_block(at, shrink)) continue;
+        others += grows ? -1 : 1;
+        if (others >= 0) continue;
+        known = size_bound(count, at, ir_resolve(at->args[1]));
+        return known == unknown ? 0 : known;
+    }
+    return 0;
 }
 
 /* ---- counting */
@@ -192,7 +224,6 @@ static Amounts change(const Type *type, int64_t by) {
 }
 
 static Amounts count_inst(Count *count, const Inst *inst, const Val *tape) {
-    int64_t less;
     if (inst->op == OP_loop) return count_loop(count, inst, tape);
     if (inst->nregions) return count_branches(count, inst, tape);
     if (inst->op == OP_call) return count_call(count, inst, tape);
@@ -201,7 +232,7 @@ static Amounts count_inst(Count *count, const Inst *inst, const Val *tape) {
     case OP_tape_push: return change(inst->args[1]->type, 1);
     case OP_tape_pop: return change(inst->results[0]->type, -1);
     case OP_tape_grow: return change(inst->type, size_bound(count, inst, ir_resolve(inst->args[1])));
-    case OP_tape_shrink: return change(inst->type, val_is_int(ir_resolve(inst->args[1]), &less) ? -less : 0);
+    case OP_tape_shrink: return change(inst->type, -shrink_bound(count, inst));
     case OP_tape_reach: return no_limit();
     case OP_tape_close: return tape->kind == VAL_inst ? (Amounts){0} : no_limit(); /* not by who opened it */
     default: return (Amounts){0};
@@ -248,8 +279,9 @@ static void note_tape(void *user, Inst *inst) {
 }
 
 void reach_tapes(Reached *reached) {
-    Tapes tapes = {.reached = reached, .exact = {.reached = reached}};
-    tapes.promised = (Count){.reached = reached, .believes = true};
+    Map jumps = {0};
+    Tapes tapes = {.reached = reached, .exact = {.reached = reached, .jumps = &jumps}};
+    tapes.promised = (Count){.reached = reached, .jumps = &jumps, .believes = true};
     for (int i = 0; i < reached->funcs.count; i++)
         region_walk(reached->funcs.at[i]->func->body, note_tape, &tapes);
 }

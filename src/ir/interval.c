@@ -72,15 +72,84 @@ static Interval masked(const Inst *inst) {
     return is_known && mask >= 0 ? within(inst->results[0]->type, 0, mask) : anything;
 }
 
+/* ---- what keeps any number in bounds */
+
+static Interval whole(const Type *type) {
+    int bits = type_bits(type);
+    if (bits > 32) return (Interval){INT64_MIN, INT64_MAX, type_is_signed(type)};
+    int64_t count = (int64_t)1 << bits;
+    return type_is_signed(type) ? (Interval){-count / 2, count / 2 - 1, true}
+                                : (Interval){0, count - 1, true};
+}
+
+static Interval lesser(Interval a, Interval b) {
+    return (Interval){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high, a.known && b.known};
+}
+
+static Interval greater(Interval a, Interval b) {
+    return (Interval){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high, a.known && b.known};
+}
+
+static Interval remainder_by(Interval a, int64_t by) {
+    int64_t most = by - 1;
+    return (Interval){a.low >= 0      ? 0
+                      : a.low > -most ? a.low
+                                      : -most,
+                      a.high <= 0     ? 0
+                      : a.high < most ? a.high
+                                      : most,
+                      a.known};
+}
+
+static Interval quotient_by(Interval a, int64_t by) { return (Interval){a.low / by, a.high / by, a.known}; }
+
+static bool is_same(const Val *a, const Val *b) {
+    int64_t x, y;
+    return a == b || (val_is_int(a, &x) && val_is_int(b, &y) && x == y);
+}
+
+/* a < b ? a : b, the lesser of two; or the greater. */
+static bool takes(const Inst *inst, bool takes_greater) {
+    const Val *condition = inst_operand(inst, 0);
+    return condition->kind == VAL_inst && condition->inst->op == OP_lt &&
+           is_same(inst_operand(condition->inst, takes_greater), inst_operand(inst, 1)) &&
+           is_same(inst_operand(condition->inst, !takes_greater), inst_operand(inst, 2));
+}
+
+/* Whatever some operand is. */
+static Interval bounded(const Inst *inst, const Interval *args) {
+    const Type *type = inst->results[0]->type;
+    Interval all[3] = {whole(type), whole(type), whole(type)};
+    for (int i = 0; i < inst->nargs; i++)
+        if (args[i].known) all[i] = args[i];
+    int64_t by = inst->nargs == 2 && args[1].known && args[1].low == args[1].high ? args[1].low : 0;
+    switch ((Op)inst->op) {
+    case OP_min: return lesser(all[0], all[1]);
+    case OP_max: return greater(all[0], all[1]);
+    case OP_rem: return by > 0 ? remainder_by(all[0], by) : anything;
+    case OP_div: return by > 0 ? quotient_by(all[0], by) : anything;
+    case OP_shr:
+        return by > 0 && by < 32 && all[0].low >= 0 ? quotient_by(all[0], (int64_t)1 << by) : anything;
+    case OP_select:
+        return takes(inst, false)  ? lesser(all[1], all[2])
+               : takes(inst, true) ? greater(all[1], all[2])
+                                   : anything;
+    default: return anything;
+    }
+}
+
 static Interval of_inst(const LoopJumps *jumps, const Inst *inst, int depth) {
     const Type *type = inst->results[0]->type;
     Interval args[3] = {anything, anything, anything};
     if (inst->nresults != 1 || inst->nargs > 3 || !type_is_integer(type)) return anything;
     if (inst->op == OP_and) return masked(inst);
-    for (int i = 0; i < inst->nargs; i++) {
+    bool are_modest = true;
+    for (int i = inst->op == OP_select; i < inst->nargs; i++) {
         args[i] = interval_of(jumps, ir_resolve(inst->args[i]), depth);
-        if (!is_modest(args[i]) && !(inst->op == OP_select && i == 0)) return anything;
+        are_modest &= is_modest(args[i]);
     }
+    Interval kept = bounded(inst, args);
+    if (kept.known || !are_modest) return kept;
     switch ((Op)inst->op) {
     case OP_add: return within(type, args[0].low + args[1].low, args[0].high + args[1].high);
     case OP_sub: return within(type, args[0].low - args[1].high, args[0].high - args[1].low);
@@ -102,3 +171,48 @@ static Interval interval_of(const LoopJumps *jumps, const Val *v, int depth) {
 }
 
 Interval ir_interval(const LoopJumps *jumps, const Val *v) { return interval_of(jumps, v, DEPTH); }
+
+/* ---- distances
+
+   Numbers of which nothing is known may be known to be near each other: min(at + 32, n) - at is 32 at most. */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t distance(const LoopJumps *jumps, const Val *from, const Val *to, int depth) {
+    Interval low = interval_of(jumps, from, depth), high = interval_of(jumps, to, depth);
+    int64_t most = is_modest(low) && is_modest(high) ? high.high - low.low : INT64_MAX, more;
+    if (to->kind != VAL_inst || depth == 0) return most;
+    const Inst *inst = to->inst;
+    bool is_sum = inst->op == OP_add && inst_operand(inst, 0) == from;
+    if (is_sum && val_is_int(inst_operand(inst, 1), &more) && more > 0) return least(most, more);
+    bool is_choice = inst->op == OP_select && takes(inst, false);
+    if (!is_choice && inst->op != OP_min) return most;
+    for (int i = is_choice; i < inst->nargs; i++)
+        most = least(most, distance(jumps, from, inst_operand(inst, i), depth - 1));
+    return most;
+}
+
+int64_t ir_most_between(const LoopJumps *jumps, const Val *from, const Val *to) {
+    return distance(jumps, from, to, DEPTH);
+}
+
+/* low < high ? high - low : 0 */
+static bool is_distance(const Inst *inst) {
+    if (inst->op != OP_select || inst_operand(inst, 0)->kind != VAL_inst ||
+        inst_operand(inst, 1)->kind != VAL_inst)
+        return false;
+    const Inst *condition = inst_operand(inst, 0)->inst, *between = inst_operand(inst, 1)->inst;
+    int64_t otherwise;
+    return condition->op == OP_lt && between->op == OP_sub &&
+           inst_operand(condition, 0) == inst_operand(between, 1) &&
+           inst_operand(condition, 1) == inst_operand(between, 0) &&
+           val_is_int(inst_operand(inst, 2), &otherwise) && otherwise == 0;
+}
+
+int64_t ir_most(const LoopJumps *jumps, const Val *v) {
+    Interval known = ir_interval(jumps, v);
+    int64_t most = known.known ? known.high : INT64_MAX;
+    if (v->kind != VAL_inst || !is_distance(v->inst)) return most;
+    const Inst *between = inst_operand(v->inst, 1)->inst;
+    return least(most, ir_most_between(jumps, inst_operand(between, 1), inst_operand(between, 0)));
+}

@@ -641,7 +641,10 @@ bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
 Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
 
 /* ---- trips.c */
-int64_t loop_most_trips(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
+int64_t
+loop_most_trips(const Inst *loop); /* how often it runs at most, by its constants; INT64_MAX: not known */
+int64_t loop_bounded_trips(const LoopJumps *jumps,
+                           const Inst *loop); /* likewise, by the bounds of what it starts from and ends at */
 /* Does the rest of so many rounds that fills no vector of C's compilers take steps, half a vector at once and then number by number? In float several. */
 bool loop_leaves_rest(int64_t rounds, const Type *type);
 int64_t loop_whole_vectors(int64_t rounds,
@@ -656,6 +659,10 @@ typedef struct Interval {
     bool known; /* else it may be anything, or wrap around on the way */
 } Interval;
 Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
+/* The greatest that an integer can be; INT64_MAX: not known. */
+int64_t ir_most(const LoopJumps *jumps, const Val *v);
+int64_t ir_most_between(const LoopJumps *jumps, const Val *from,
+                        const Val *to); /* to - from, if that is positive */
 
 /* ---- inrange.c */
 bool ir_mark_in_range(Func *func); /* indices into arrays that cannot be out of range; true: there are more */

@@ -133,15 +133,23 @@ static bool is_moderate(Val *v, int64_t *value) {
     return val_is_int(ir_resolve(v), value) && *value > INT32_MIN && *value < INT32_MAX;
 }
 
-static int64_t trips_by(const Inst *loop, const Inst *comparison) {
+/* From where it starts to where it ends. */
+static int64_t way_of(const LoopJumps *jumps, const Inst *loop, const LoopTest *test) {
+    Val *from = ir_resolve(loop->args[test->index]), *to = ir_resolve(test->limit);
+    int64_t start, limit;
+    if (is_moderate(from, &start) && is_moderate(to, &limit)) return test->up ? limit - start : start - limit;
+    return jumps ? ir_most_between(jumps, test->up ? from : to, test->up ? to : from) : unknown;
+}
+
+static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *comparison) {
     LoopTest test;
     LoopSteps steps;
-    int64_t start, limit, step;
+    int64_t step;
     if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
-    if (!is_moderate(loop->args[test.index], &start) || !is_moderate(test.limit, &limit)) return unknown;
+    int64_t way = way_of(jumps, loop, &test);
+    if (way == unknown) return unknown;
     if (loop_step(loop, test.index, &step)) steps = (LoopSteps){step, step, true};
     else if (!steps_with_state(loop, test.index, &steps)) return unknown;
-    int64_t way = test.up ? limit - start : start - limit;
     int64_t shortest = test.up ? steps.least : -steps.greatest,
             longest = test.up ? steps.greatest : -steps.least;
     way += test.or_equal;
@@ -150,19 +158,22 @@ static int64_t trips_by(const Inst *loop, const Inst *comparison) {
 }
 
 /* Several things may have to be true for it to go on. */
-static int64_t most_trips(const Inst *loop, const Val *condition) {
+static int64_t most_trips(const LoopJumps *jumps, const Inst *loop, const Val *condition) {
     if (condition->kind != VAL_inst) return unknown;
     const Inst *inst = condition->inst;
-    if (inst->op != OP_and) return trips_by(loop, inst);
-    int64_t a = most_trips(loop, inst_operand(inst, 0)), b = most_trips(loop, inst_operand(inst, 1));
+    if (inst->op != OP_and) return trips_by(jumps, loop, inst);
+    int64_t a = most_trips(jumps, loop, inst_operand(inst, 0)),
+            b = most_trips(jumps, loop, inst_operand(inst, 1));
     return a < b ? a : b;
 }
 
-int64_t loop_most_trips(const Inst *loop) {
+int64_t loop_bounded_trips(const LoopJumps *jumps, const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
-    return most_trips(loop, inst_operand(yield, 0));
+    return most_trips(jumps, loop, inst_operand(yield, 0));
 }
+
+int64_t loop_most_trips(const Inst *loop) { return loop_bounded_trips(NULL, loop); }
 
 /* ---- numbers that grow by what an inner loop counts
 
