@@ -3,9 +3,9 @@
  *     dy = var float[8]                      dy = var float[8]
  *     for (i ..) dy[i] += x                  for (i ..) dy[i] = x
  *
- * An array of derivatives begins with zeros, and a loop adds to each of them before anything else is done with it. If no two rounds go to the same element, each
- * of them finds a zero there. LLVM, which is told that the sign of a zero in such sums means nothing, sees that once it has written out the loop, and makes better
- * vectors if it does so itself; compilers of C, for which the pass is, keep adding zeros. */
+ * An array of derivatives begins with zeros, and a loop, or a nest of them, adds to each of them before anything else is done with it. If no two rounds go to the same element, each
+ * of them finds a zero there. A function that adds to an array of its caller's has a second form, for callers that give it zeros. LLVM, which is told that the sign of a zero in such sums
+ * means nothing, sees that once it has written out the loop, and makes better vectors if it does so itself; compilers of C, for which the pass is, keep adding zeros. */
 #include "opt.h"
 
 enum {
@@ -21,7 +21,7 @@ typedef struct Access {
 typedef struct First {
     LoopJumps jumps;
     int *uses;            /* by Val.id */
-    const Inst **user;    /* by id of a variable: what uses it first; NULL: nothing so far */
+    const Inst **user;    /* by id of an address: what uses it first; NULL: nothing so far */
     const Inst **next;    /* ... and then */
     Access *load, *store; /* by id of the address of an element: the last of each */
     int now;
@@ -36,7 +36,7 @@ static void note_inst(void *user, Inst *inst) {
         Op op = v->kind == VAL_inst ? (Op)v->inst->op : OP_yield;
         if (op == OP_elem && inst->op == OP_load) f->load[v->id] = access;
         if (op == OP_elem && inst->op == OP_store && i == 0) f->store[v->id] = access;
-        if (op != OP_var || f->next[v->id]) continue;
+        if (!ir_target(v->type) || val_is_const(v) || f->next[v->id]) continue;
         if (!f->user[v->id]) f->user[v->id] = inst;
         else f->next[v->id] = inst;
     }
@@ -49,7 +49,9 @@ static bool is_of(const Inst *inst, const Region *region) {
 }
 
 static bool is_array_of_numbers(const Type *type) {
-    return type->kind == TYPE_array && type_is_float(type->args[0]) && type_length(type) <= MOST_LENGTH;
+    const Type *element = type->kind == TYPE_array ? type->args[0] : NULL;
+    return element && type_length(type) <= MOST_LENGTH &&
+           (type_is_float(element) || is_array_of_numbers(element));
 }
 
 /* A constant more than what the loop carries, maybe converted: that. NULL: something else. */
@@ -76,40 +78,45 @@ static bool is_by_round(const First *f, const Inst *elem, const Inst *loop) {
            steps.greatest <= MOST_STEP;
 }
 
-/* What that loop does with it, if it is the first to do anything: the address of an element. Else NULL. */
-static const Inst *only_use(const First *f, const Inst *var) {
-    const Inst *elem = f->user[var->results[0]->id], *next = f->next[var->results[0]->id];
+/* The element that a round of a loop in the region uses, and no other round, if nothing else was done with the array before. Else NULL. */
+static const Inst *element_of_round(const First *f, const Val *array, const Region *region) {
+    const Inst *elem = f->user[array->id], *next = f->next[array->id];
     if (!elem || elem->op != OP_elem) return NULL;
     const Inst *loop = elem->parent->owner;
-    bool is_beside = loop && loop->op == OP_loop && loop->nregions == 2 && loop->parent == var->parent;
-    if (!is_beside || elem->parent != loop->regions[1] || (next && is_of(next, elem->parent))) return NULL;
+    bool is_there = loop && loop->op == OP_loop && loop->nregions == 2 && loop->parent == region;
+    if (!is_there || elem->parent != loop->regions[1] || (next && is_of(next, elem->parent))) return NULL;
     return is_by_round(f, elem, loop) ? elem : NULL;
 }
 
-/* The load that finds a zero there; NULL: there is none. */
-static Inst *load_of_zero(const First *f, const Inst *var) {
-    if (inst_has(var, INST_RAW) || !is_array_of_numbers(var->type)) return NULL;
-    const Inst *elem = only_use(f, var);
+/* The load that finds a zero in an array which is zero where the region begins, or in it; NULL: there is none. */
+static Inst *load_of_zero(const First *f, const Val *array, const Region *region) {
+    const Inst *elem = element_of_round(f, array, region);
     if (!elem) return NULL;
     const Val *address = elem->results[0];
+    if (ir_target(address->type)->kind == TYPE_array) return load_of_zero(f, address, elem->parent);
     Access load = f->load[address->id], store = f->store[address->id];
     if (!load.inst || !store.inst || f->uses[address->id] != 2) return NULL;
     bool are_beside = load.inst->parent == elem->parent && store.inst->parent == elem->parent;
     return are_beside && load.number < store.number ? load.inst : NULL;
 }
 
-static void look_at(void *user, Inst *inst) {
-    First *f = user;
-    Inst *load = inst->op == OP_var ? load_of_zero(f, inst) : NULL;
-    if (!load) return;
-    load->results[0]->forward = ir_const_real(inst->func->module, load->results[0]->type, 0);
+static void put(First *f, Inst *load) {
+    load->results[0]->forward = ir_const_real(load->func->module, load->results[0]->type, 0);
     inst_remove(load);
     f->changed = true;
 }
 
-bool opt_first(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
-    Arena *scratch = arena_scratch(func->module->arena);
+static bool is_of_zeros(const Inst *inst) {
+    return inst->op == OP_var && !inst_has(inst, INST_RAW) && is_array_of_numbers(inst->type);
+}
+
+static void look_at(void *user, Inst *inst) {
+    First *f = user;
+    Inst *load = is_of_zeros(inst) ? load_of_zero(f, inst->results[0], inst->parent) : NULL;
+    if (load) put(f, load);
+}
+
+static First find_uses(Arena *scratch, Func *func) {
     First f = {.jumps = loop_find_jumps(scratch, func),
                .uses = region_count_uses(scratch, func->body),
                .user = arena_array(scratch, const Inst *, func->nvals + 1),
@@ -117,6 +124,71 @@ bool opt_first(Func *func) {
                .load = arena_array(scratch, Access, func->nvals + 1),
                .store = arena_array(scratch, Access, func->nvals + 1)};
     region_walk(func->body, note_inst, &f);
+    return f;
+}
+
+/* ---- arrays of the caller's */
+
+static Inst *load_of_param(const First *f, const Func *func, int index) {
+    const Param *param = &func->params[index];
+    bool is_array = (param->flags & PARAM_BY_ADDRESS) && is_array_of_numbers(param->type);
+    return is_array ? load_of_zero(f, func->body->params[index], func->body) : NULL;
+}
+
+/* Is it a variable that nothing was done with before the call? */
+static bool gives_zeros(const First *f, const Inst *call, int index) {
+    const Val *arg = inst_operand(call, index);
+    bool is_own = arg->kind == VAL_inst && is_of_zeros(arg->inst) && arg->inst->parent == call->parent;
+    return is_own && f->user[arg->id] == call && f->next[arg->id] != call;
+}
+
+/* Is every array that the callee adds to first one of zeros? */
+static bool gives_all_zeros(const First *f, const First *in_callee, const Inst *call) {
+    bool some = false;
+    for (int i = 0; i < call->nargs; i++) {
+        if (!load_of_param(in_callee, call->callee, i)) continue;
+        if (!gives_zeros(f, call, i)) return false;
+        some = true;
+    }
+    return some;
+}
+
+static Func *make_form(Arena *scratch, Func *func) {
+    Func *form = clone_func(func, format_text(scratch, "%s.set", func->name->text));
+    First f = find_uses(scratch, form);
+    for (int i = 0; i < form->nparams; i++) {
+        Inst *load = load_of_param(&f, form, i);
+        if (load) put(&f, load);
+    }
+    ir_resolve_func(form);
+    opt_simplify(form);
+    opt_dce(form);
+    return form;
+}
+
+static void look_at_call(void *user, Inst *inst) {
+    First *f = user;
+    Func *callee = inst->op == OP_call ? inst->callee : NULL;
+    bool is_made =
+        callee && callee->body && (callee->flags & FUNC_GENERATED) && !(callee->flags & FUNC_EXPORT);
+    bool gives = false;
+    for (int i = 0; i < inst->nargs && is_made; i++) gives |= gives_zeros(f, inst, i);
+    if (!gives) return;
+    Arena *scratch = arena_scratch(callee->module->arena);
+    First in_callee = find_uses(scratch, callee);
+    if (gives_all_zeros(f, &in_callee, inst)) {
+        if (!callee->setting) callee->setting = make_form(scratch, callee);
+        inst->callee = callee->setting;
+        f->changed = true;
+    }
+    arena_free(scratch);
+}
+
+bool opt_first(Func *func) {
+    if (!func->body || !func->module->orders_sums) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
+    First f = find_uses(scratch, func);
+    region_walk(func->body, look_at_call, &f);
     region_walk(func->body, look_at, &f);
     if (f.changed) ir_resolve_func(func);
     arena_free(scratch);

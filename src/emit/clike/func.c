@@ -260,6 +260,8 @@ static const char *description(Printer *p, const Func *func, const char *name) {
         {".fwd", "", ", and its derivative in one direction"},
         {".pri", "", ", which keeps what the way back needs"},
         {".prop", "The way back through ", ": from the derivative of its result to those of its parameters"},
+        {".prop.set", "The way back through ",
+         ": from the derivative of its result to those of its parameters, which are zero before"},
     };
     const char *what = func->name->text, *number = strrchr(what, '.');
     if (clike_is_outlined(func)) return NULL;
