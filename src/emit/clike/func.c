@@ -385,7 +385,9 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
                    : "SLOPE_IN_ORDER",
         keeps ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
         !in_order && !keeps && has_trait(p, reached, has_whole_rows) ? "SLOPE_READS_IN_PLACE" : NULL,
-        in_order || has_trait(p, reached, has_rows) ? "SLOPE_WIDE_VECTORS" : NULL,
+        in_order                          ? "SLOPE_WIDE_VECTORS"
+        : has_trait(p, reached, has_rows) ? "SLOPE_ITEMS_AT_ONCE"
+                                          : NULL,
         branches && !in_order ? "SLOPE_BRANCHES" : NULL,
     };
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
