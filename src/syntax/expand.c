@@ -192,7 +192,8 @@ static void paste(Preprocessor *pp, MacroToken *left, const MacroToken *right, c
     int len = left->len + right->len;
     Lexer lexer;
     Token token;
-    lex_open_text(&lexer, pp->syntax, (Str){text, len});
+    lex_open_text(&lexer, pp->syntax, (Str){text, len}, use->loc);
+    lexer.quiet = lexer.pieces = true;
     lex_next(&lexer, &token);
     if (token.kind == TOKEN_error || token.kind == TOKEN_end || token.len != len) {
         diag_report(pp->syntax->diags, DIAG_bad_paste, use->loc, text);
@@ -375,7 +376,11 @@ static void push_call(Preprocessor *pp, Macro *macro, const Token *use) {
     arguments.raw = arena_array(pp->arena, MacroTokens, macro->nparams + 1);
     arguments.expanded = arena_array(pp->arena, MacroTokens, macro->nparams + 1);
     arguments.is_expanded = arena_array(pp->arena, bool, macro->nparams + 1);
-    if (!read_arguments(pp, macro, use, &arguments)) {
+    bool pieces = pp->lexer->pieces;
+    pp->lexer->pieces = true;
+    bool complete = read_arguments(pp, macro, use, &arguments);
+    pp->lexer->pieces = pieces;
+    if (!complete) {
         push_error(pp, use);
         return;
     }
@@ -417,6 +422,15 @@ static bool begin_expansion(Preprocessor *pp, const MacroToken *token) {
 
 /* ---- the entries */
 
+/* What stayed a number to the end is one: what is wrong with it is told now. */
+static void tell_mistake(const Preprocessor *pp, const MacroToken *number) {
+    Lexer lexer;
+    Token again;
+    if (!(number->token.flags & TOKEN_UNTOLD)) return;
+    lex_open_text(&lexer, pp->syntax, (Str){number->text, number->len}, number->token.loc);
+    lex_next(&lexer, &again);
+}
+
 void macro_expand_use(Preprocessor *pp, const Token *name, Macro *macro) {
     MacroToken token = macro_token(pp, name);
     pp->outermost = name->name;
@@ -429,6 +443,7 @@ void macro_expand_use(Preprocessor *pp, const Token *name, Macro *macro) {
         if (begin_expansion(pp, &token)) continue;
         if (pp->line_start_pending) token.token.line_start = true;
         pp->line_start_pending = false;
+        tell_mistake(pp, &token);
         vec_push(pp->arena, pp->out, token.token);
     }
 }
@@ -436,5 +451,7 @@ void macro_expand_use(Preprocessor *pp, const Token *name, Macro *macro) {
 MacroTokens macro_expand_line(Preprocessor *pp, const MacroTokens *line) {
     pp->produced = 0;
     if (line->count && line->at[0].token.kind == TOKEN_name) pp->outermost = line->at[0].token.name;
-    return expand_alone(pp, line);
+    MacroTokens tokens = expand_alone(pp, line);
+    for (int i = 0; i < tokens.count; i++) tell_mistake(pp, &tokens.at[i]);
+    return tokens;
 }

@@ -32,7 +32,7 @@ static CharClass class_of(char c) { return (CharClass)classes[(unsigned char)c];
 bool lex_is_word(char c) { return class_of(c) == CHAR_word || class_of(c) == CHAR_digit; }
 
 Loc lex_loc(const Lexer *lexer, const char *at) {
-    return lexer->file ? lexer->file->base + (Loc)(at - lexer->file->text.at) : 0;
+    return lexer->file ? lexer->file->base + (Loc)(at - lexer->file->text.at) : lexer->loc;
 }
 
 /* ---- opening */
@@ -66,8 +66,8 @@ void lex_open(Lexer *lexer, Syntax *syntax, const SourceFile *file) {
     else if (str_starts(text, "\xef\xbb\xbf")) lexer->at += 3;
 }
 
-void lex_open_text(Lexer *lexer, Syntax *syntax, Str text) {
-    *lexer = (Lexer){.syntax = syntax, .quiet = true, .at = text.at, .end = text.at + text.len};
+void lex_open_text(Lexer *lexer, Syntax *syntax, Str text, Loc loc) {
+    *lexer = (Lexer){.syntax = syntax, .at = text.at, .end = text.at + text.len, .loc = loc};
 }
 
 /* ---- space and comments */
@@ -317,7 +317,8 @@ void lex_next(Lexer *lexer, Token *token) {
     }
     token->len = (int)(lexer->at - start);
     if (lexer->bad) token->flags |= TOKEN_BAD;
-    lexer->bad = false;
+    if (lexer->untold) token->flags |= TOKEN_UNTOLD;
+    lexer->bad = lexer->untold = false;
 }
 
 void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out) {

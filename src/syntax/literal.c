@@ -22,6 +22,16 @@ static const char *quote(const Lexer *lexer, const char *start, const char *end)
 
 /* ---- numbers */
 
+static bool is_piece(Lexer *lexer) {
+    if (!lexer->pieces) return false;
+    lexer->bad = lexer->untold = true;
+    return true;
+}
+
+static void report_number(Lexer *lexer, DiagId id, const char *at, const char *a, const char *b) {
+    if (!is_piece(lexer)) report(lexer, id, at, a, b);
+}
+
 static int digit_value(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -119,7 +129,7 @@ static void finish_real(Lexer *lexer, Token *token, double value) {
     token->real = value;
     token->suffix = find_suffix(real_suffixes, lexer->at, end);
     if (lexer->at < end && !token->suffix)
-        report(lexer, DIAG_bad_float_suffix, lexer->at, quote(lexer, lexer->at, end), NULL);
+        report_number(lexer, DIAG_bad_float_suffix, lexer->at, quote(lexer, lexer->at, end), NULL);
     lexer->at = end;
 }
 
@@ -128,6 +138,7 @@ static bool infinity_follows(const char *at) { return strncmp(at, "#INF", 4) == 
 
 static void wrong_suffix(Lexer *lexer, const char *start, const char *suffix, const char *end) {
     const char *digits = quote(lexer, start, suffix), *letters = quote(lexer, suffix, end);
+    if (is_piece(lexer)) return;
     lexer->bad = true;
     if (!lexer->quiet && find_suffix(real_suffixes, suffix, end))
         diag_report(lexer->syntax->diags, DIAG_float_suffix_on_integer, lex_loc(lexer, suffix), digits,
@@ -139,7 +150,7 @@ static unsigned octal_or_decimal(Lexer *lexer, const char *start, const char *en
     if (*start != '0' || end == start + 1) return 10;
     for (const char *at = start; at < end; at++)
         if (digit_value(*at) < 10 && digit_value(*at) >= 8) {
-            report(lexer, DIAG_bad_octal_digit, at, quote(lexer, start, end), NULL);
+            report_number(lexer, DIAG_bad_octal_digit, at, quote(lexer, start, end), NULL);
             return 10;
         }
     warn(lexer, DIAG_octal_literal, start, quote(lexer, start, end));
@@ -153,12 +164,12 @@ static void finish_integer(Lexer *lexer, Token *token, const char *start, const 
     if (base == 10) base = octal_or_decimal(lexer, digits, lexer->at);
     if (base != 10) token->flags |= TOKEN_HEX;
     if (digits == lexer->at) {
-        report(lexer, DIAG_number_without_digits, start, quote(lexer, start, digits), NULL);
+        report_number(lexer, DIAG_number_without_digits, start, quote(lexer, start, digits), NULL);
         lexer->at = end;
         return;
     }
     if (!integer_value(digits, lexer->at, base, &token->number))
-        report(lexer, DIAG_integer_too_large, start, quote(lexer, start, lexer->at), NULL);
+        report_number(lexer, DIAG_integer_too_large, start, quote(lexer, start, lexer->at), NULL);
     if (lexer->at < end && !token->suffix) wrong_suffix(lexer, start, lexer->at, end);
     lexer->at = end;
 }

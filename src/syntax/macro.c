@@ -107,19 +107,19 @@ static bool read_params(Preprocessor *pp, Macro *macro) {
     return true;
 }
 
-/* A piece of a name need not be a number that has a value: x ## 2_end. */
+/* A piece of a name or number need not be a number that has a value: x ## 2_end, 0x ## n. */
 static void read_body(Preprocessor *pp, Macro *macro) {
     Token token;
-    bool quiet = pp->lexer->quiet;
+    bool pieces = pp->lexer->pieces;
+    pp->lexer->pieces = true;
     for (lex_next(pp->lexer, &token); token.kind != TOKEN_end; lex_next(pp->lexer, &token)) {
-        pp->lexer->quiet = quiet || token.kind == TOKEN_hash_hash;
         if (token.kind == TOKEN_error) continue;
         MacroToken item = macro_token(pp, &token);
         item.token.line_start = false;
         item.param = find_param(macro, &token);
         vec_push(pp->arena, &macro->body, item);
     }
-    pp->lexer->quiet = quiet;
+    pp->lexer->pieces = pieces;
     if (macro->body.count) macro->body.at[0].token.space_before = false;
 }
 

@@ -51,13 +51,16 @@ typedef struct Lexer {
     bool line_start;
     bool in_directive; /* the end of the line gives TOKEN_end, again and again */
     bool quiet;        /* nothing is reported but a comment without end */
+    bool pieces;       /* numbers may be pieces of others yet: their mistakes are not reported */
     bool bad;          /* something was wrong with the literal just read */
+    bool untold;       /* and was not reported */
     int stray;         /* characters complained about so far */
+    Loc loc;           /* of all of it, if it is not in a file */
 } Lexer;
 
 /* lex.c */
 void lex_open(Lexer *lexer, Syntax *syntax, const SourceFile *file);
-void lex_open_text(Lexer *lexer, Syntax *syntax, Str text); /* not in a file: positions are 0; quiet */
+void lex_open_text(Lexer *lexer, Syntax *syntax, Str text, Loc loc); /* not in a file, but stands at `loc` */
 void lex_next(Lexer *lexer, Token *token);
 Str lex_line(Lexer *lexer); /* what is left of the line, trimmed; the lexer stands at its end afterwards */
 Loc lex_loc(const Lexer *lexer, const char *at);

@@ -22,10 +22,13 @@ static Diags *diags_of(const Preprocessor *pp) { return pp->syntax->diags; }
 static MacroTokens read_line(Preprocessor *pp) {
     MacroTokens line = {0};
     Token token;
+    bool pieces = pp->lexer->pieces;
+    pp->lexer->pieces = true;
     for (lex_next(pp->lexer, &token); token.kind != TOKEN_end; lex_next(pp->lexer, &token)) {
         MacroToken item = macro_token(pp, &token);
         if (token.kind != TOKEN_error) vec_push(pp->arena, &line, item);
     }
+    pp->lexer->pieces = pieces;
     return line;
 }
 

@@ -303,7 +303,8 @@ typedef enum TokenKind {
 typedef enum TokenFlags {
     TOKEN_HEX = 1,     /* int: written in hex, binary or octal */
     TOKEN_PAINTED = 2, /* name: of a macro, but not to be expanded any more */
-    TOKEN_BAD = 4,     /* literal: with a mistake in it, already reported */
+    TOKEN_BAD = 4,     /* literal: with a mistake in it, already reported, or UNTOLD */
+    TOKEN_UNTOLD = 8,  /* number: a piece of a macro, whose mistake counts if it stays a number */
 } TokenFlags;
 
 typedef struct Token {
