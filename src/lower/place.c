@@ -422,6 +422,53 @@ void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst) {
     else store_default(f, place->type, place->address);
 }
 
+/* What stands in the table at a run-time index. */
+static Val *look_up(Fn *f, const uint8_t *table, int n, Val *index) {
+    Val *items[4];
+    for (int i = 0; i < n; i++) items[i] = const_int(f, TYPE_int, table[i]);
+    return build_extract(&f->b, join_lanes(f, items, n), index);
+}
+
+/* Of components that a swizzle chose, the one at a run-time index: as an element of what the swizzle is of, so that no
+ * other one is written. */
+static Place place_chosen(Fn *f, const Place *swizzle, const Type *type, Val *index) {
+    Place place = *swizzle->base;
+    place.type = type;
+    if (!is_matrix(swizzle->base->type)) {
+        place = (Place){.kind = PLACE_lane, .type = type, .base = swizzle->base, .shared = swizzle->shared};
+        place.value = look_up(f, swizzle->lanes, swizzle->nlanes, index);
+        place.root = swizzle->root;
+        return place;
+    }
+    uint8_t lines[4], lanes[4];
+    bool transposed = is_transposed(swizzle->base->type);
+    for (int i = 0; i < swizzle->nlanes; i++) {
+        lines[i] = transposed ? swizzle->lanes[i] % 4 : swizzle->lanes[i] / 4;
+        lanes[i] = transposed ? swizzle->lanes[i] / 4 : swizzle->lanes[i] % 4;
+    }
+    Val *line = build_elem(&f->b, place.address, look_up(f, lines, swizzle->nlanes, index), false);
+    place.address = build_elem(&f->b, line, look_up(f, lanes, swizzle->nlanes, index), false);
+    return place;
+}
+
+static Place place_component(Fn *f, Place base, const Type *type, Val *index) {
+    int64_t lane;
+    bool constant = val_is_int(index, &lane) && lane >= 0 && lane < type_count(base.type);
+    bool swizzled = base.kind == PLACE_lanes, has_elements = swizzled && !type_is_scalar(base.base->type);
+    if (has_elements && !constant && base.base->kind == PLACE_memory && base.base->shared)
+        return place_chosen(f, &base, type, index);
+    Place place = {.kind = PLACE_lane, .type = type, .value = index, .shared = base.shared};
+    place.base = keep(f, base);
+    if (constant) {
+        place.kind = PLACE_lanes;
+        place.lanes[0] = swizzled ? base.lanes[lane] : (uint8_t)lane;
+        place.nlanes = 1;
+        if (swizzled) place.base = base.base;
+    }
+    place.root = base.root;
+    return place;
+}
+
 static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
     if (base.kind == PLACE_row && !base.pending) { /* an element of a column-major matrix */
         Place place = base;
@@ -431,18 +478,7 @@ static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
         return place;
     }
     if (base.kind == PLACE_accessor) base = in_memory(f, base);
-    if (base.type->kind == TYPE_vector) {
-        int64_t lane;
-        Place place = {
-            .kind = PLACE_lane, .type = type, .base = keep(f, base), .value = index, .shared = base.shared};
-        if (val_is_int(index, &lane) && lane >= 0 && lane < type_count(base.type)) {
-            place.kind = PLACE_lanes;
-            place.lanes[0] = (uint8_t)lane;
-            place.nlanes = 1;
-        }
-        place.root = base.root;
-        return place;
-    }
+    if (base.type->kind == TYPE_vector) return place_component(f, base, type, index);
     Place place = with_parts(f, base);
     if (is_transposed(base.type)) {
         place.kind = PLACE_row;
