@@ -299,7 +299,9 @@ static void check_loop_variable(Env *env, const Stmt *stmt) {
 static void check_for(Env *env, Stmt *stmt) {
     Scope *outer = env->scope;
     push_scope(env);
+    env->in_step = stmt->init && stmt->init->kind == STMT_expr;
     if (stmt->init) check_stmt(env, stmt->init);
+    env->in_step = false;
     if (stmt->expr) stmt->expr = check_condition(env, stmt->expr);
     env->in_step = true;
     if (stmt->step) stmt->step = check_value(env, stmt->step);

@@ -130,7 +130,8 @@ static bool read_arguments(Preprocessor *pp, const Macro *macro, const Token *us
         if (token.token.line_start) token.token.space_before = true;
         if (index < macro->nparams) vec_push(pp->arena, &arguments->raw[index], token);
     }
-    if (!pp->stopped) diag_report(pp->syntax->diags, DIAG_macro_call_unclosed, use->loc, macro->name->text);
+    if (!pp->stopped && !pp->lexer->cut_off)
+        diag_report(pp->syntax->diags, DIAG_macro_call_unclosed, use->loc, macro->name->text);
     return false;
 }
 

@@ -98,6 +98,7 @@ static const char *skip_block_comment(Lexer *lexer, const char *start) {
         return at + 2;
     }
     if (lexer->file) diag_report(lexer->syntax->diags, DIAG_unterminated_comment, lex_loc(lexer, start));
+    lexer->cut_off = true;
     return lexer->end;
 }
 

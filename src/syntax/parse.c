@@ -12,8 +12,9 @@ static void set_token(Parser *p) { p->token = p->at < p->end ? &p->file->tokens[
 
 static void parser_open(Parser *p, ParseFile *file, int from, int to) {
     *p = (Parser){.file = file, .syntax = file->syntax, .arena = file->syntax->arena, .at = from, .end = to};
-    p->stop = (Token){
-        .kind = TOKEN_end, .line_start = true, .loc = file->tokens[to < file->count ? to : to - 1].loc};
+    const Token *last = &file->tokens[to < file->count ? to : to - 1];
+    p->stop = (Token){.kind = TOKEN_end, .line_start = true, .loc = last->loc};
+    if (last->kind == TOKEN_end) p->stop.flags = last->flags;
     set_token(p);
 }
 

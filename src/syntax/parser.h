@@ -54,6 +54,7 @@ typedef struct Lexer {
     bool pieces;       /* numbers may be pieces of others yet: their mistakes are not reported */
     bool bad;          /* something was wrong with the literal just read */
     bool untold;       /* and was not reported */
+    bool cut_off;      /* a comment without end took the rest, and was reported */
     int stray;         /* characters complained about so far */
     Loc loc;           /* of all of it, if it is not in a file */
 } Lexer;
@@ -137,6 +138,7 @@ typedef struct Preprocessor {
     bool in_arguments;       /* of a macro call, where #include has no place */
     bool line_start_pending; /* the macro at the start of the line expanded to nothing */
     bool stopped;            /* something ran away, and was reported */
+    bool cut_off;            /* so did a comment without end */
 } Preprocessor;
 
 /* preprocess.c */

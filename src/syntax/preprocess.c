@@ -453,7 +453,8 @@ static void read_file(Preprocessor *pp, SourceFile *file) {
     pp->lexer = &lexer;
     pp->condition_base = pp->conditions.count;
     read_tokens(pp);
-    for (int i = pp->condition_base; i < pp->conditions.count && !pp->stopped; i++)
+    pp->cut_off |= lexer.cut_off;
+    for (int i = pp->condition_base; i < pp->conditions.count && !pp->stopped && !pp->cut_off; i++)
         diag_report(diags_of(pp), DIAG_condition_open, pp->conditions.at[i].loc);
     pp->conditions.count = pp->condition_base;
     pp->condition_base = base;
@@ -484,6 +485,7 @@ void preprocess_run(Syntax *syntax, SourceFile *file, TokenVec *out, int *langua
     read_file(&pp, file);
     if (pp.stopped) out->count = 0; /* half a program would only give more messages */
     Token end = {.kind = TOKEN_end, .line_start = true, .loc = file->base + (Loc)file->text.len};
+    if (pp.cut_off) end.flags = TOKEN_BAD;
     vec_push(pp.arena, out, end);
     *language = pp.language;
 }
