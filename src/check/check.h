@@ -369,6 +369,7 @@ int check_conversion_length(Str format, int at, int *stars);
 /* const.c */
 /* Of an integer, bool or enum; `element`: of the packs in it, inside expand, -1: outside. */
 bool check_constant(Checker *checker, Expr *expr, const Subst *subst, int element, int64_t *value);
+bool check_type_is_a(Checker *checker, const Type *type, const Type *other); /* is it, or conforms to it */
 
 /* print.c */
 void check_print(Text *out, Checker *checker,

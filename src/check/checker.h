@@ -551,6 +551,7 @@ bool check_layout(Checker *c, const Type *type, Layout *out);     /* of a concre
 bool check_numbers(Checker *c, const Type *type, int64_t *count); /* floating ones in a concrete type */
 bool eval_number(Env *env, Expr *checked, int64_t *value);        /* of a checked expression */
 void check_constant_cycle(Checker *c, Decl *decl);                /* constants that need themselves */
+const Type *counted_elements(const Expr *call); /* by getCount, if the type tells; NULL: another call */
 
 /* ---- diff.c */
 Name derivative_target(const Decl *decl); /* what it says it is a derivative of; NULL: nothing */

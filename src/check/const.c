@@ -180,7 +180,20 @@ static bool eval_bits(Constant from, const Type *type, Constant *out) {
     return from.is_real;
 }
 
+const Type *counted_elements(const Expr *call) {
+    bool counts = call->a && (call->decl->flags & DECL_PRELUDE) && call->decl->name && !call->nmodes &&
+                  strcmp(call->decl->name->text, "getCount") == 0;
+    const Type *type = counts ? call->a->type : NULL;
+    bool sized = type && (type->kind == TYPE_array || type->kind == TYPE_vector || type->kind == TYPE_matrix);
+    return sized && type->nargs > 1 ? type->args[1] : NULL;
+}
+
 static bool eval_call(Env *env, Expr *e, Constant *out) {
+    const Type *count = counted_elements(e);
+    if (count) {
+        out->is_real = false;
+        return type_is_number(count, &out->integer);
+    }
     if (!(e->decl->flags & DECL_PRELUDE) || e->args.count == 0 || e->args.count > 3 || e->nmodes)
         return false;
     Constant args[3];
@@ -219,6 +232,17 @@ static bool eval_size(Env *env, Expr *e, Constant *out) {
     if (e->number) return check_numbers(env->c, type, &out->integer);
     if (!check_layout(env->c, type, &layout)) return false;
     out->integer = e->kind == EXPR_sizeof ? layout.size : layout.align;
+    return true;
+}
+
+bool check_type_is_a(Checker *c, const Type *type, const Type *other) {
+    return type == other || (other->kind == TYPE_interface && check_conforms(c, type, other, NULL));
+}
+
+static bool eval_is(Env *env, const Expr *e, Constant *out) {
+    const Type *type = e->a->kind == EXPR_type ? e->a->type_value : NULL, *other = e->b->type_value;
+    if (!type || (type->flags | other->flags) & TYPE_HAS_PARAM) return false;
+    *out = (Constant){.integer = check_type_is_a(env->c, type, other)};
     return true;
 }
 
@@ -311,6 +335,7 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     case EXPR_sizeof:
     case EXPR_alignof:
     case EXPR_countof: return eval_size(env, e, out);
+    case EXPR_is: return eval_is(env, e, out);
     case EXPR_invoke: return eval_call(env, e, out);
     case EXPR_element:
     case EXPR_swizzle:

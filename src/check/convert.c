@@ -11,6 +11,8 @@ enum {
     COST_enum = 20,
     COST_enum_to_bool = 40,
     COST_unsized = 10,
+    COST_read_only = 10,
+    COST_void_pointer = 20,
     COST_bool_int = 120,
     COST_widen = 150,
     COST_widen_mixed = 200,
@@ -164,6 +166,14 @@ static bool maps_optional(const Type *from, const Type *to) {
     return from->kind == TYPE_optional && optional_depth(from) >= optional_depth(to);
 }
 
+/* To void*, to one that is only read from, or both. */
+static int pointer_cost(const Type *from, const Type *to) {
+    bool writes_more = from->flags & TYPE_READONLY && !(to->flags & TYPE_READONLY);
+    bool same = from->args[0] == to->args[0], to_void = to->args[0]->kind == TYPE_void;
+    if (writes_more || !(same || to_void)) return COST_none;
+    return (same ? 0 : COST_void_pointer) + (from->flags == to->flags ? 0 : COST_read_only);
+}
+
 static int struct_like_cost(Env *env, const Type *from, const Type *to) {
     Checker *c = env->c;
     if (to->kind == TYPE_interface) {
@@ -199,6 +209,7 @@ static int struct_like_cost(Env *env, const Type *from, const Type *to) {
     if (from->kind == TYPE_array && to->kind == TYPE_array && to->nargs == 1)
         return from->args[0] == to->args[0] ? COST_unsized : COST_none;
     if (from->kind == TYPE_null && to->kind == TYPE_pointer) return 0;
+    if (from->kind == TYPE_pointer && to->kind == TYPE_pointer) return pointer_cost(from, to);
     return COST_none;
 }
 
@@ -411,7 +422,7 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
         return node;
     }
     if (from->kind == TYPE_null) return convert_node(c, e, to, CONVERT_null);
-    return convert_node(c, e, to, CONVERT_unsized);
+    return convert_node(c, e, to, from->kind == TYPE_pointer ? CONVERT_pointer : CONVERT_unsized);
 }
 
 static bool is_smaller_matrix(const Type *from, const Type *to) {

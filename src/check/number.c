@@ -14,6 +14,7 @@ enum {
     NUMBER_min,
     NUMBER_max,
     NUMBER_abs,
+    NUMBER_is,
 };
 
 static const Type *number_of(Env *env, Expr *e);
@@ -138,7 +139,13 @@ static const Type *number_of_select(Env *env, Expr *e) {
     return number_of_choice(env, e->a, e->b, rest);
 }
 
-/* min, max and abs of the library */
+/* T is float */
+static const Type *number_of_is(Env *env, const Expr *e) {
+    const Type *args[2] = {e->a->kind == EXPR_type ? e->a->type_value : NULL, e->b->type_value};
+    return args[0] ? apply(env->c, NUMBER_is, "is", args, 2) : NULL;
+}
+
+/* min, max and abs of the library, and getCount */
 static const Type *number_of_call(Env *env, Expr *e) {
     static const struct {
         const char *name;
@@ -146,6 +153,8 @@ static const Type *number_of_call(Env *env, Expr *e) {
     } known[] = {{"min", NUMBER_min, 2}, {"max", NUMBER_max, 2}, {"abs", NUMBER_abs, 1}};
     if (!(e->decl->flags & DECL_PRELUDE) || !e->decl->name || e->nmodes || !type_is_integer(e->type))
         return NULL;
+    const Type *count = counted_elements(e);
+    if (count) return count;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, e->decl->name->text) != 0 || e->args.count != known[i].nargs) continue;
         const Type *args[2] = {0};
@@ -175,6 +184,7 @@ static const Type *number_of(Env *env, Expr *e) {
     case EXPR_convert: return number_of_convert(env, e);
     case EXPR_select: return number_of_select(env, e);
     case EXPR_invoke: return number_of_call(env, e);
+    case EXPR_is: return number_of_is(env, e);
     case EXPR_sizeof:
     case EXPR_alignof:
     case EXPR_countof: return size_of(env, e);
@@ -224,6 +234,8 @@ const Type *number_apply(Checker *c, const Type *type, const TypeVec *args) {
     bool concrete = !(args->at[0]->flags & TYPE_HAS_PARAM);
     if (code == NUMBER_numbersof && concrete && check_numbers(c, args->at[0], &value))
         return type_number(c->types, value);
+    if (code == NUMBER_is && concrete && !(args->at[1]->flags & TYPE_HAS_PARAM))
+        return type_number(c->types, check_type_is_a(c, args->at[0], args->at[1]));
     Layout layout;
     bool size = code == NUMBER_sizeof || code == NUMBER_alignof;
     if (size && concrete && check_layout(c, args->at[0], &layout))

@@ -512,8 +512,7 @@ static Val *has_type(Fn *f, Expr *e, Val **at) {
     bool names_type = e->a->kind == EXPR_type;
     const Type *from = concrete(f, names_type ? e->a->type_value : e->a->type);
     if (from->kind != TYPE_interface || names_type) {
-        bool holds =
-            from == type || (type->kind == TYPE_interface && check_conforms(f->l->c, from, type, NULL));
+        bool holds = check_type_is_a(f->l->c, from, type);
         if (at && holds) *at = lower_address(f, e->a);
         return const_int(f, TYPE_bool, holds);
     }
