@@ -117,8 +117,8 @@ static void write_reverse(Case *c, const Case *primal) {
 /* Where the function has a value, and a derivative. */
 static Pool pool_of(const char *name) {
     static const char *const inside[] = {"asin", "acos", "atanh", "asinpi", "acospi"};
-    static const char *const positive[] = {"acosh", "log", "log2",  "log10", "sqrt",
-                                           "rsqrt", "pow", "log1p", "cbrt",  "lgamma"};
+    static const char *const positive[] = {"acosh", "log",  "log2",  "log10", "sqrt",  "rsqrt",
+                                           "pow",   "powr", "log1p", "cbrt",  "lgamma"};
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         if (strcmp(name, inside[i]) == 0) return POOL_unit;
     for (size_t i = 0; i < sizeof positive / sizeof *positive; i++)

@@ -240,6 +240,7 @@ static const Row rows[] = {
     F("softplus", 1, softplus, 4, 4, false),
     F("relu", 1, relu, EXACT, false),
     F("pow", 2, pow, LIBRARY, false),
+    F("powr", 2, pow, LIBRARY, false),
     F("sqrt", 1, sqrt, ROUNDED, false),
     F("rsqrt", 1, rsqrt, 1.5L, 1.5L, false),
     F("rcp", 1, rcp, ROUNDED, false),

@@ -25,7 +25,7 @@ VECTORS, MATRICES, SAMPLES = (2, 3, 4), ((2, 2), (3, 4)), 6
 INSIDE, ABOVE, POSITIVE, APART = "0.9 * sin({})", "1.25 + {0} * {0}", "1.5 + sin({})", "2.5 + sin({})"
 DOMAINS = {
     "asin": [INSIDE], "acos": [INSIDE], "atanh": [INSIDE], "acosh": [ABOVE], "log": [POSITIVE], "log2": [POSITIVE], "log10": [POSITIVE],
-    "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "rcp": [POSITIVE], "pow": [POSITIVE, "sin({})"], "fmod": ["3 * sin({})", POSITIVE],
+    "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "rcp": [POSITIVE], "pow": [POSITIVE, "sin({})"], "powr": [POSITIVE, "sin({})"], "fmod": ["3 * sin({})", POSITIVE],
     "exp": ["sin({})"], "exp2": ["sin({})"], "exp10": ["sin({})"], "sinh": ["sin({})"], "cosh": ["sin({})"], "tan": ["sin({})"],
     "tanpi": ["0.4 * sin({})"], "smoothstep": ["sin({})", APART, "{}"], "lit": ["sin({})", POSITIVE, "sin({})"],
     "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "log1p": [POSITIVE], "cbrt": [POSITIVE], "mod": ["3 * sin({})", POSITIVE], "inversesqrt": [POSITIVE], "lgamma": [POSITIVE], "expm1": ["sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
