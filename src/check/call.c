@@ -742,7 +742,6 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (!is_subscript && refuse_lost_associated(env, loc, decl, &attempt->sig, e)) return error_expr(c, loc);
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
-    decl->flags |= DECL_USED;
     if (e->nmodes && (refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]) ||
                       refuse_open_derivative(c, loc, decl, attempt->candidate->subst)))
         return error_expr(c, loc);

@@ -116,12 +116,11 @@ typedef enum DeclFlags {
     DECL_REQUIREMENT = 1 << 17, /* a member of an interface that types must provide */
     DECL_HAS_DEFAULT = 1 << 18, /* ... with a default implementation */
     DECL_ASSIGNED = 1 << 19,    /* parameter: written to in the body */
-    DECL_USED = 1 << 20,
-    DECL_BUSY_CONST = 1 << 21, /* its value is being computed */
-    DECL_MODERN = 1 << 22,     /* module: visibility is spelled out */
-    DECL_LEGACY_THIS = 1 << 23,
+    DECL_BEFORE_CASE = 1 << 20, /* variable: in the body of a switch, and a label follows ... */
+    DECL_BUSY_CONST = 1 << 21,  /* its value is being computed */
+    DECL_MODERN = 1 << 22,      /* module: visibility is spelled out */
+    DECL_IN_CASES = 1 << 23,    /* ... behind which it is used */
     DECL_DEPRECATED = 1 << 24,
-    DECL_CAPTURED = 1 << 25,
     DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
     DECL_BODY_ERRORS = 1 << 27,
     DECL_GLSL = 1 << 30,     /* module: imports glsl */

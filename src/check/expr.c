@@ -149,7 +149,7 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
     e->flags |= place_flags(decl, base);
     if (decl->kind == DECL_value_param && (decl->modifiers & MODIFIER_pack))
         e->type = value_pack_type(c, decl);
-    decl->flags |= DECL_USED;
+    if (decl->flags & DECL_BEFORE_CASE) decl->flags |= DECL_IN_CASES;
     report_deprecated(c, decl, loc);
     if (env->lambda && decl->kind == DECL_var && !e->a) return lambda_capture(env, e, decl);
     return e;

@@ -368,6 +368,13 @@ static void check_case(Env *env, Stmt *stmt, const Type *type, CaseValues *value
     }
 }
 
+static void begin_section(const Scope *scope) {
+    for (int i = 0; i < scope->names.count; i++) {
+        const DeclVec *decls = scope->names.entries[i].value;
+        for (int k = 0; k < decls->count; k++) decls->at[k]->flags |= DECL_BEFORE_CASE;
+    }
+}
+
 static void check_switch(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     Expr *e = stmt->expr = check_value(env, stmt->expr);
@@ -571,6 +578,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_intrinsic_asm: check_intrinsic_asm(env, stmt); break;
     case STMT_case:
         if (!env->in_switch) report(c, DIAG_jump_outside, stmt->loc, "case", "a switch");
+        else begin_section(env->scope);
         break;
     case STMT_for: check_for(env, stmt); break;
     case STMT_while:

@@ -22,7 +22,7 @@ void add_error_param(Checker *c, Env *env, Decl *func) {
 Expr *error_variable(Env *env, Loc loc, const Type *type) {
     Checker *c = env->c;
     Decl *decl = hidden_variable(env, loc, name_from(c->names, "__error"), type);
-    decl->flags |= DECL_ASSIGNED | DECL_USED;
+    decl->flags |= DECL_ASSIGNED;
     Expr *e = decl_expr(c, loc, decl, NULL, NULL);
     e->flags |= EXPR_PLACE;
     return e;

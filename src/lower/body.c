@@ -50,6 +50,10 @@ void run_defers(Fn *f, Defer *until) {
 
 /* ---- declarations */
 
+static bool takes_memory(const Type *front) {
+    return front->kind != TYPE_function && front->kind != TYPE_void;
+}
+
 static void lower_local(Fn *f, Decl *decl) {
     if (decl->modifiers & MODIFIER_static) {
         lower_static(f, decl);
@@ -64,8 +68,10 @@ static void lower_local(Fn *f, Decl *decl) {
         return;
     }
     const Type *ir = ir_type(f, front);
+    const Local *early = find_local(f, decl);
+    if (early && !early->early) early = NULL; /* from another time that the statement is lowered */
     bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) && is_simple(ir) && decl->init;
-    if (constant && !(decl->flags & DECL_ASSIGNED)) {
+    if (constant && !early && !(decl->flags & DECL_ASSIGNED)) {
         Val *value = lower_value(f, decl->init);
         if (!value->name && value->kind == VAL_inst) value->name = decl->name;
         bind_local(f, decl, (Local){.value = value});
@@ -73,10 +79,10 @@ static void lower_local(Fn *f, Decl *decl) {
     }
     bool whole = decl->init && is_simple(ir);
     Val *value = whole ? lower_value(f, decl->init) : NULL;
-    Val *address = build_var(&f->b, ir, decl->name, whole);
+    Val *address = early ? early->address : build_var(&f->b, ir, decl->name, whole);
     if (value) build_store(&f->b, address, value);
     else if (decl->init) lower_into(f, decl->init, address);
-    bind_local(f, decl, (Local){.address = address});
+    if (!early) bind_local(f, decl, (Local){.address = address});
 }
 
 static void lower_decls(Fn *f, Stmt *stmt) {
@@ -395,6 +401,21 @@ static void lower_sections(Fn *f, Val *value, const Stmt *body, const SectionVec
     fill_joined(f, inst->regions[n], value, body, rest, fallback.count);
 }
 
+/* Variables that one section declares and others use have their place before all of them. */
+static void place_early(Fn *f, const Stmt *body) {
+    for (int i = 0; i < body->body.count; i++) {
+        const Stmt *s = body->body.at[i];
+        for (int k = 0; s->kind == STMT_decl && k < s->decls.count; k++) {
+            Decl *decl = s->decls.at[k];
+            bool shared = decl->kind == DECL_var && decl->flags & DECL_IN_CASES;
+            if (!shared || decl->modifiers & MODIFIER_static || !takes_memory(concrete(f, decl->type)))
+                continue;
+            Val *address = build_var(&f->b, ir_type(f, decl->type), decl->name, false);
+            bind_local(f, decl, (Local){.address = address, .early = true});
+        }
+    }
+}
+
 static void lower_switch(Fn *f, Stmt *stmt) {
     Val *value = lower_value(f, stmt->expr);
     if (value->type->kind == TYPE_bool)
@@ -407,6 +428,7 @@ static void lower_switch(Fn *f, Stmt *stmt) {
     f->b.loc = outer.loc;
     Target target = {.outer = f->targets, .stmt = stmt, .inst = block, .defers = f->defers};
     f->targets = &target;
+    place_early(f, stmt->then);
     lower_sections(f, value, stmt->then, &sections);
     build_yield(&f->b, NULL, 0);
     f->dead = false;

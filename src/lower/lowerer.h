@@ -141,6 +141,7 @@ typedef struct Local {
     int nelements;
     bool no_diff;
     bool shared; /* the address was given: others may see the memory */
+    bool early;  /* made before its declaration is reached, which may not be at all */
 } Local;
 
 typedef struct Defer {
