@@ -393,6 +393,7 @@ static void check_switch(Env *env, Stmt *stmt) {
         if (s->kind != STMT_case) continue;
         if (s->is_default && has_default) report(c, DIAG_duplicate_case, s->loc);
         has_default |= s->is_default;
+        s->target = stmt;
         check_case(env, s, type, &seen);
     }
     Stmt *breakable = env->breakable;
@@ -578,6 +579,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_intrinsic_asm: check_intrinsic_asm(env, stmt); break;
     case STMT_case:
         if (!env->in_switch) report(c, DIAG_jump_outside, stmt->loc, "case", "a switch");
+        else if (!stmt->target) report(c, DIAG_case_inside, stmt->loc, stmt->is_default ? "default" : "case");
         else begin_section(env->scope);
         break;
     case STMT_for: check_for(env, stmt); break;

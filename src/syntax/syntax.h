@@ -149,7 +149,7 @@ struct Stmt {
     Str text;       /* static_assert */
     AttributeVec attributes;
     struct Scope *scope; /* check */
-    Stmt *target;        /* check: what break and continue leave */
+    Stmt *target;        /* check: what break and continue leave; the switch that a case belongs to */
     bool is_default;     /* case: `default:` is among the labels */
 };
 
