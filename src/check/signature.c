@@ -127,9 +127,16 @@ FuncSig check_signature_of(Checker *c, Decl *decl, const Subst *subst, const uin
     return check_subst_signature(c, &sig, subst);
 }
 
+/* Integers, enumerations and bool: types that a constraint admits, none of which is differentiable. */
+static bool is_discrete(Checker *c, const Type *type) {
+    return conforms_to(c, type, c->known.__BuiltinLogicalType) || conforms_to(c, type, c->known.IInteger) ||
+           conforms_to(c, type, c->known.__EnumType);
+}
+
 static const Type *open_part(Checker *c, const Type *type) {
     if (is_differentiable_type(c, type) || is_ptr_differentiable_type(c, type)) return NULL;
-    if (type_is_abstract(type)) return type->flags & TYPE_IS_VALUE_PARAM ? NULL : type;
+    if (type_is_abstract(type))
+        return (type->flags & TYPE_IS_VALUE_PARAM) || is_discrete(c, type) ? NULL : type;
     bool shape = type->kind == TYPE_vector || type->kind == TYPE_matrix || type->kind == TYPE_array ||
                  type->kind == TYPE_optional || type->kind == TYPE_tuple || type->kind == TYPE_expand;
     const Type *found = NULL;

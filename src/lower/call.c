@@ -549,6 +549,17 @@ static bool keeps_promise(Lowerer *l, const Expr *e, const Callee *callee, const
     return true;
 }
 
+/* A type that a constraint calls an integer can turn out to be differentiable; the call is made for one that is not. */
+static const Type *open_argument(Fn *f, const Expr *e, const FuncSig *sig, const ArgVec *args) {
+    if (sig->result->kind == TYPE_pair && concrete(f, e->type)->kind != TYPE_pair) return e->type;
+    for (int i = 0; i < args->count && i < sig->nparams; i++) {
+        const Expr *arg = args->at[i].expr;
+        if (arg && sig->params[i].type->kind == TYPE_pair && concrete(f, arg->type)->kind != TYPE_pair)
+            return arg->type;
+    }
+    return NULL;
+}
+
 static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
     Lowerer *l = f->l;
     bool bound = e->a != NULL;
@@ -577,6 +588,12 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
     int first = args.count;
     collect_args(f, e, decl, subst, &bindings, &args);
+    const Type *open = callee.requirement ? open_argument(f, e, &sig, &args) : NULL;
+    if (open) {
+        const char *name = type_text(l->arena, open);
+        lower_report(f, DIAG_open_derivative, e->loc, name, name);
+        return NULL;
+    }
     pair_objects(f, e, &bindings, &sig, first, &args);
     return emit_call(f, func, NULL, &sig, &args, into);
 }
