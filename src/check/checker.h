@@ -422,6 +422,7 @@ void add_error_param(Checker *c, Env *env, Decl *func);
 /* ---- funcext.c */
 Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written);  /* NULL: it cannot be called so */
 Decl *make_special(Checker *c, const Candidate *target, Decl *derivative); /* NULL: not for such functions */
+bool special_fits_around(Checker *c, Decl *special, const Subst *outer, const Subst **out);
 /* __func_extension __apply(primal); `outer`: arguments for what is around it, in terms of the primal's parameters. */
 bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer);
 void place_apply(Checker *c, Decl *apply); /* of a method: it becomes one */

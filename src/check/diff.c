@@ -451,8 +451,9 @@ static bool applies_to_all(Checker *c, Decl *primal, Decl *apply, const Subst **
 }
 
 static bool link_to_special(Checker *c, Decl *special, Decl *derivative, LinkKind kind) {
-    if (kind == LINK_pass) return link_apply(c, special, derivative, NULL);
-    Candidate candidate = {.decl = derivative};
+    const Subst *outer = outer_for(c, derivative, special);
+    if (kind == LINK_pass) return link_apply(c, special, derivative, outer);
+    Candidate candidate = {.decl = derivative, .subst = outer};
     FuncRef ref;
     if (!matches(c, special, &candidate, kind, &ref)) return false;
     link(c, special, ref, slot_of(c, special, kind));
@@ -462,17 +463,17 @@ static bool link_to_special(Checker *c, Decl *special, Decl *derivative, LinkKin
 /* Whether two stand for the same specialisations of one function. */
 static bool same_special(Checker *c, Decl *a, Decl *b) {
     FuncRef same;
-    Candidate candidate = {.decl = b};
+    Candidate candidate = {.decl = b, .subst = outer_for(c, b, a)};
     const Subst *of = decl_sema(c, a)->special_of.subst;
     return matches(c, a, &candidate, LINK_substitute, &same) &&
            check_subst_subst(c, decl_sema(c, b)->special_of.subst, same.subst) == of;
 }
 
-/* A function extension for some specialisations of a generic function: it belongs to what stands for them. */
+/* For some specialisations of a generic function, or, in an extension of some instances of a type, of a method: the derivative belongs to
+ * what stands for them. */
 static void resolve_special(Checker *c, Decl *primal, const Candidates *targets, Decl *derivative,
                             LinkKind kind) {
     DeclVec *specials = &decl_sema(c, primal)->specials;
-    if (!find_attribute(derivative, "__FuncExtension")) return;
     for (int i = 0; i < targets->count; i++) {
         Decl *special = targets->at[i].decl == primal ? make_special(c, &targets->at[i], derivative) : NULL;
         if (!special) continue;
@@ -608,6 +609,8 @@ void check_derivatives(Checker *c, Decl *func) {
     sema->derivatives_busy = false;
     sema->derivatives_done = true;
     derive_substitute(c, sema->substitute.decl);
+    for (int i = 0; i < sema->specials.count; i++)
+        derive_substitute(c, decl_sema(c, sema->specials.at[i])->substitute.decl);
 }
 
 Decl *check_differentiated(Checker *c, Decl *func) {
@@ -682,17 +685,17 @@ static bool serves_special(Checker *c, const Candidate *target, Decl *derivative
     check_derivatives(c, target->decl);
     const DeclVec *specials = &decl_sema(c, target->decl)->specials;
     Decl *special = specials->count ? make_special(c, target, derivative) : NULL;
-    Candidate candidate = {.decl = derivative};
-    FuncRef ref;
-    for (int i = 0; special && i < specials->count; i++)
+    for (int i = 0; special && i < specials->count; i++) {
+        Candidate candidate = {.decl = derivative, .subst = outer_for(c, derivative, specials->at[i])};
+        FuncRef ref;
         if (same_special(c, specials->at[i], special) && matches(c, specials->at[i], &candidate, kind, &ref))
             return true;
+    }
     return false;
 }
 
 static void report_target(Checker *c, const Candidate *target, LinkKind kind, Loc loc, Decl *derivative) {
-    Decl *special =
-        find_attribute(derivative, "__FuncExtension") ? make_special(c, target, derivative) : NULL;
+    Decl *special = make_special(c, target, derivative);
     report_signature(c, special ? special : target->decl, kind, loc, derivative);
 }
 
@@ -863,18 +866,24 @@ static bool add_specials(Checker *c, const Candidate *candidate, DiffMode mode, 
     Decl *func = candidate->decl;
     int n = func->kind == DECL_func ? generic_count(func) : 0;
     FuncRef found;
-    if (n == 0 || list->nmodes) return false;
+    if (func->kind != DECL_func || list->nmodes) return false;
     check_derivatives(c, func);
     const DeclVec *specials = &decl_sema(c, func)->specials;
-    for (int i = 0; i < specials->count && candidate->nargs == 0; i++)
-        if (check_is_differentiable(c, specials->at[i], mode))
-            candidates_add(c, list, (Candidate){.decl = specials->at[i], .distance = candidate->distance});
-    if (candidate->nargs != n ||
-        !check_special(c, func, subst_new(c, candidate->subst, func, candidate->args, n), &found) ||
-        !check_is_differentiable(c, found.decl, mode))
-        return false;
-    Candidate special = {.decl = found.decl, .distance = candidate->distance};
-    if (found.subst) special.args = found.subst->args, special.nargs = found.subst->nargs;
+    for (int i = 0; i < specials->count && n && candidate->nargs == 0; i++) {
+        Candidate special = *candidate;
+        special.decl = specials->at[i];
+        if (special_fits_around(c, special.decl, candidate->subst, &special.subst) &&
+            check_is_differentiable(c, special.decl, mode))
+            candidates_add(c, list, special);
+    }
+    if (candidate->nargs != n || specials->count == 0) return false;
+    const Subst *args = n ? subst_new(c, candidate->subst, func, candidate->args, n) : candidate->subst;
+    if (!check_special(c, func, args, &found) || !check_is_differentiable(c, found.decl, mode)) return false;
+    Candidate special = *candidate;
+    special.decl = found.decl;
+    special.subst = found.subst;
+    special.nargs = generic_count(found.decl);
+    if (special.nargs) special.args = found.subst->args, special.subst = found.subst->outer;
     candidates_add(c, list, special);
     return true;
 }

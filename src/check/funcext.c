@@ -157,11 +157,19 @@ static Decl *extension_around(const Decl *apply) {
     return around && around->kind == DECL_extension ? around : NULL;
 }
 
+/* The arguments of what a method stands in, for objects of that type. */
+static bool arguments_around(Checker *c, Decl *home, const Type *type, const Subst **subst) {
+    if (home->kind == DECL_extension) return infer_extension(c, home, type, subst);
+    *subst = type->decl == home ? subst_of_type(c, type) : NULL;
+    return *subst != NULL;
+}
+
 /* The signature of the primal, the object first, in terms of the parameters of the apply. */
 static FuncSig primal_signature(Checker *c, Decl *primal, Decl *apply) {
     Decl *extension = extension_around(apply);
     FuncSig flat = flat_signature(c, signature_of(c, primal));
-    const Subst *outer = extension ? subst_of_type(c, this_type_of(c, extension)) : NULL;
+    const Subst *outer = NULL;
+    if (extension) arguments_around(c, decl_type_around(primal), this_type_of(c, extension), &outer);
     return check_subst_signature(c, &flat, renamed(c, primal, apply, outer));
 }
 
@@ -174,7 +182,7 @@ static Name param_name(Checker *c, const FuncSig *sig, int index) {
 
 /* A call of just this function, with the parameters as they are; of a method on the first. */
 static Expr *pass_on(Maker *m, Candidate function, const FuncSig *sig) {
-    bool method = signature_of(m->c, function.decl)->has_this;
+    bool method = signature_of(m->c, function.decl)->has_this && !function.base;
     if (method) function.base = named(m, param_name(m->c, sig, 0));
     Expr *callee = expr_new(m->c->arena, EXPR_overload, m->loc);
     callee->name = function.decl->name;
@@ -346,22 +354,64 @@ bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer) {
 
 /* ---- specialisations */
 
-/* R f<P>(...) { return f<pattern>(...); } stands for those of f that a derivative is given for: P are its parameters. */
+/* A function is named with its arguments. A method has such a derivative in an extension of some instances of its type, or outside, where one of
+ * them is named. */
+static bool may_be_special(const Candidate *target, const Decl *derivative) {
+    const Decl *func = target->decl, *home = decl_type_around(func), *around = decl_type_around(derivative);
+    int n = generic_count(func);
+    if (!home) return !around && n > 0 && target->nargs == n;
+    if (func->flavour != FUNC_plain || around == home) return false;
+    return around ? around->kind == DECL_extension && n == generic_count(derivative) : n == 0;
+}
+
+/* Around what stands for a method, if the derivative is outside; it takes over the parameters. */
+static void place_special(Maker *m, const Candidate *target) {
+    Checker *c = m->c;
+    Decl *extension = decl_new(c->arena, DECL_extension, m->loc, NULL),
+         *home = decl_type_around(target->decl);
+    extension->parent = m->func->parent;
+    extension->file = m->func->file;
+    extension->modifiers = MODIFIER_synthesized;
+    const Subst *own = copy_generics(c, m->func, extension, NULL);
+    m->subst = m->subst ? check_subst_subst(c, m->subst, own) : NULL;
+    m->func->generics = NULL;
+    m->func->parent = extension;
+    const Type *type = check_subst(c, this_type_of(c, home), target->subst);
+    extension->target = type_expr(c, m->loc, check_subst(c, type, m->subst));
+}
+
+/* Those specialisations: arguments in terms of the parameters of what stands for them, `own`, and of those of the extension. NULL: there are none,
+ * or it is all of them. */
+static const Subst *special_pattern(Checker *c, const Candidate *target, Decl *extension, const Subst *own) {
+    Decl *func = target->decl, *home = decl_type_around(func);
+    int n = generic_count(func);
+    const Subst *outer = NULL;
+    if (home && (!arguments_around(c, home, this_type_of(c, extension), &outer) || !outer)) return NULL;
+    const Type **args = arena_array(c->arena, const Type *, n + 1);
+    for (int i = 0; i < n; i++) args[i] = home ? own->args[i] : check_subst(c, target->args[i], own);
+    return n ? subst_new(c, outer, func, args, n) : outer;
+}
+
+/* R f<P>(...) { return f<pattern>(...); } stands for those of f that a derivative is given for: P are its parameters. That of a method is a
+ * method of the extension. */
 Decl *make_special(Checker *c, const Candidate *target, Decl *derivative) {
     Decl *func = target->decl;
-    int n = generic_count(func);
-    if (n == 0 || target->nargs != n || decl_type_around(func) || decl_type_around(derivative)) return NULL;
+    if (!may_be_special(target, derivative)) return NULL;
     Maker m = make_function(c, derivative, "special", type_basic(c->types, TYPE_void));
-    const Type **args = arena_array(c->arena, const Type *, n);
-    for (int i = 0; i < n; i++) args[i] = check_subst(c, target->args[i], m.subst);
-    const Subst *pattern = subst_new(c, NULL, func, args, n);
+    if (decl_type_around(func) && !decl_type_around(derivative)) place_special(&m, target);
+    const Subst *pattern = special_pattern(c, target, decl_type_around(m.func), m.subst);
+    if (!pattern) return NULL;
     FuncSig sig = check_subst_signature(c, signature_of(c, func), pattern);
     m.func->name = func->name;
-    m.func->modifiers = MODIFIER_synthesized;
+    m.func->modifiers = MODIFIER_synthesized | (func->modifiers & MODIFIER_static);
+    m.func->flags = func->flags & (DECL_MUTATING | DECL_NO_DIFF_THIS);
     m.func->type_expr = type_expr(c, m.loc, sig.result);
     for (int i = 0; i < sig.nparams; i++)
         add_param(&m, param_name(c, &sig, i), sig.params[i].type, sig.params[i].pass, sig.params[i].no_diff);
-    Candidate function = {.decl = func, .args = pattern->args, .nargs = n};
+    int n = generic_count(func);
+    Candidate function = {
+        .decl = func, .subst = n ? pattern->outer : pattern, .args = pattern->args, .nargs = n};
+    if (sig.has_this) function.base = expr_new(c->arena, EXPR_this, m.loc);
     add_statement(&m, sig.result->kind == TYPE_void ? STMT_expr : STMT_return, pass_on(&m, function, &sig));
     Sema *sema = decl_sema(c, m.func);
     sema->special_of = (FuncRef){func, pattern};
@@ -369,7 +419,26 @@ Decl *make_special(Checker *c, const Candidate *target, Decl *derivative) {
     return m.func;
 }
 
+/* A method: `outer` are the arguments of what the method itself stands in, `out` those of the extension. */
+bool special_fits_around(Checker *c, Decl *special, const Subst *outer, const Subst **out) {
+    Decl *extension = decl_type_around(special);
+    *out = NULL;
+    if (!extension) return true;
+    Decl *home = decl_type_around(decl_sema(c, special)->special_of.decl);
+    return infer_extension(c, extension, check_subst(c, this_type_of(c, home), outer), out);
+}
+
+static bool fits_method(Checker *c, Decl *special, const Subst *subst, const Subst **out) {
+    const Decl *func = decl_sema(c, special)->special_of.decl;
+    bool own = generic_count(func) > 0;
+    if (own && (!subst || subst->owner != func)) return false;
+    if (!special_fits_around(c, special, own ? subst->outer : subst, out)) return false;
+    if (own) *out = subst_new(c, *out, special, subst->args, subst->nargs);
+    return !own || constraints_hold(c, special, *out, 0);
+}
+
 static bool fits_special(Checker *c, Decl *special, const Subst *subst, const Subst **out) {
+    if (decl_type_around(special)) return fits_method(c, special, subst, out);
     const Subst *pattern = decl_sema(c, special)->special_of.subst;
     int n = generic_count(special);
     *out = NULL;
@@ -385,6 +454,11 @@ static bool fits_special(Checker *c, Decl *special, const Subst *subst, const Su
     return true;
 }
 
+static bool has_parameters(const Decl *special) {
+    const Decl *extension = decl_type_around(special);
+    return generic_count(extension ? extension : special) > 0;
+}
+
 /* What stands for this specialisation; one for just these arguments comes before one with parameters. */
 bool check_special(Checker *c, Decl *func, const Subst *subst, FuncRef *out) {
     if (func->kind != DECL_func) return false;
@@ -392,7 +466,7 @@ bool check_special(Checker *c, Decl *func, const Subst *subst, FuncRef *out) {
     const DeclVec *specials = &decl_sema(c, func)->specials;
     for (int generic = 0; generic < 2; generic++)
         for (int i = 0; i < specials->count; i++) {
-            if ((generic_count(specials->at[i]) > 0) != generic) continue;
+            if (has_parameters(specials->at[i]) != generic) continue;
             const Subst *args;
             if (!fits_special(c, specials->at[i], subst, &args)) continue;
             *out = (FuncRef){specials->at[i], args};
