@@ -314,7 +314,8 @@ static bool lin_log(Lin *l, Inst *inst) {
 /* ---- quotients by exponentials
  *
  * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
- * is at most u: this comes first. The reverse does so anyway, as it begins with the quotient. */
+ * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first. The reverse does so anyway, as it begins with the
+ * quotient. */
 
 enum { TERMS_DEEP = 4 };
 
@@ -341,27 +342,39 @@ static bool has_exponential(const Val *x, int depth) {
                                             has_exponential(inst->args[1], depth - 1)));
 }
 
-/* y * dx; NULL: zero. */
-static Val *times_differential(Lin *l, Val *y, Val *x, int depth) {
+static Val *sum_of(Lin *l, Op op, Val *first, Val *second) {
+    if (!first && second && op == OP_sub) return build_unary(&l->b, OP_neg, second);
+    if (!first || !second) return first ? first : second;
+    return build_binary(&l->b, op, first, second);
+}
+
+/* dx times y, or, if `op` is div, divided by it; NULL: zero. */
+static Val *with_differential(Lin *l, Op op, Val *y, Val *x, int depth) {
     Val *d = diff(l, x);
     if (!d) return NULL;
     const Inst *inst = log_operand(x);
     if (is_exponential(x))
-        return build_binary(&l->b, OP_mul, build_binary(&l->b, OP_mul, y, primal(l, x)), exponent(l, x));
-    if (!has_exponential(x, depth)) return build_binary(&l->b, OP_mul, y, d);
-    Val *first = times_differential(l, y, inst->args[0], depth - 1),
-        *second = times_differential(l, y, inst->args[1], depth - 1);
-    if (!first && second && inst->op == OP_sub) return build_unary(&l->b, OP_neg, second);
-    if (!first || !second) return first ? first : second;
-    return build_binary(&l->b, (Op)inst->op, first, second);
+        return build_binary(&l->b, OP_mul, build_binary(&l->b, op, primal(l, x), y), exponent(l, x));
+    if (!has_exponential(x, depth)) return build_binary(&l->b, op, d, y);
+    Val *first = with_differential(l, op, y, inst->args[0], depth - 1),
+        *second = with_differential(l, op, y, inst->args[1], depth - 1);
+    return sum_of(l, (Op)inst->op, first, second);
 }
 
 static bool lin_quotient(Lin *l, Inst *inst) {
     if (inst->op != OP_div || l->mode != AD_fwd || !has_exponential(inst->args[1], TERMS_DEEP)) return false;
-    Val *y = copy_pure(l, inst), *change = times_differential(l, y, inst->args[1], TERMS_DEEP);
+    Val *y = copy_pure(l, inst), *v = primal(l, inst->args[1]), *du = diff(l, inst->args[0]), *d;
+    if (du && has_exponential(inst->args[0], TERMS_DEEP)) {
+        Val *of_u = with_differential(l, OP_div, v, inst->args[0], TERMS_DEEP),
+            *of_v = with_differential(l, OP_div, v, inst->args[1], TERMS_DEEP);
+        if (of_v) of_v = build_unless_infinite(&l->b, v, build_binary(&l->b, OP_mul, y, of_v));
+        d = sum_of(l, OP_sub, of_u, of_v);
+    } else {
+        Val *change = with_differential(l, OP_mul, y, inst->args[1], TERMS_DEEP);
+        d = build_quotient_differential(&l->b, v, du, change);
+    }
     set_primal(l, inst->results[0], y);
-    set_diff(l, inst->results[0],
-             build_quotient_differential(&l->b, primal(l, inst->args[1]), diff(l, inst->args[0]), change));
+    set_diff(l, inst->results[0], d);
     return true;
 }
 

@@ -563,6 +563,7 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
 /* ---- partials.c */
 /* Of the result y of an operation on a, up to three operands, whose differentials are d; NULL: zero. */
 Val *build_differential(Builder *b, Op op, Val *const *a, Val *const *d, Val *y);
+Val *build_unless_infinite(Builder *b, Val *v, Val *change);             /* by a divisor v: zero if that is */
 Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv); /* of y = u / v; NULL: zero */
 
 /* ---- compute.c: operations on numbers */

@@ -92,7 +92,7 @@ static bool is_explosive(const Val *v, int depth) {
 }
 
 /* What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 + exp(x)) is flat there. */
-static Val *unless_infinite(Builder *b, Val *v, Val *change) {
+Val *build_unless_infinite(Builder *b, Val *v, Val *change) {
     if (!change || !is_explosive(v, DEPTH_OF_SUMS)) return change;
     Val *is_infinite = build_binary(b, OP_eq, build_unary(b, OP_abs, v), real(b, v->type, INFINITY));
     return build_select(b, is_infinite, real(b, v->type, 0), change);
@@ -100,7 +100,7 @@ static Val *unless_infinite(Builder *b, Val *v, Val *change) {
 
 /* (du - y * dv) / v: one division instead of two. */
 Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv) {
-    Val *top = dsub(b, du, unless_infinite(b, v, ydv));
+    Val *top = dsub(b, du, build_unless_infinite(b, v, ydv));
     return top ? build_binary(b, OP_div, top, v) : NULL;
 }
 
