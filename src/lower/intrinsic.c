@@ -407,25 +407,51 @@ static Val *op_transpose(Call *call) {
 /* ---- the machine */
 
 /* Where the program itself launches kernels (prelude/torch.slang), the library knows which thread this is, and where threads would wait for each
- * other. What is compiled before the first launch does not ask it: programs without any do not pay. */
-static Val *ask_library(Call *call, const char *name, Val **args, int nargs) {
-    Lowerer *l = call->f->l;
-    Func *func = lower_func(l, check_prelude_decl(l->c, name), NULL, NULL, 0);
-    Inst *inst = build_call(&call->f->b, func, args, nargs);
-    return inst->nresults ? inst->results[0] : NULL;
+ * other. Programs without a launch do not pay: what asks is kept in mind, and goes to the library once there is one. */
+
+static Val *which_thread(Builder *b, int what, const Type *type) {
+    Inst *inst = build_inst(b, OP_thread_id, NULL, 0, 0, 0);
+    inst->index = what;
+    return inst_add_result(inst, type, NULL);
+}
+
+static Inst *ask_library(Lowerer *l, Builder *b, const char *name, Val **args, int nargs) {
+    return build_call(b, lower_func(l, check_prelude_decl(l->c, name), NULL, NULL, 0), args, nargs);
+}
+
+static void ask(Lowerer *l, Inst *inst) {
+    Builder b = build_before(inst);
+    if (inst->op != OP_thread_id) {
+        ask_library(l, &b, "__meet_launched", NULL, 0);
+        return;
+    }
+    Val *args[2] = {ir_const_int(l->m, type_basic(l->m->types, TYPE_int), inst->index),
+                    which_thread(&b, inst->index, inst->results[0]->type)};
+    Inst *known = ask_library(l, &b, "__as_launched", args, 2);
+    inst_replace(inst, known);
+}
+
+static void may_ask(Lowerer *l, Inst *inst) {
+    if (l->launches) ask(l, inst);
+    else vec_push(l->arena, &l->asking, inst);
 }
 
 static Val *op_begin_launch(Call *call) {
     Lowerer *l = call->f->l;
     if (l->asks_machine && !l->launches) diag_report(l->m->diags, DIAG_late_launch, call->f->b.loc);
     l->launches = true;
+    for (int i = 0; i < l->asking.count; i++) {
+        Inst *inst = l->asking.at[i];
+        if (inst->parent) ask(l, inst), ir_resolve_func(inst->func);
+    }
+    l->asking.count = 0;
     return NULL;
 }
 
 static Val *op_barrier(Call *call) {
-    if (call->f->l->launches) ask_library(call, "__meet_launched", NULL, 0);
     Inst *inst = build_inst(&call->f->b, OP_barrier, NULL, 0, 0, 0);
     inst->index = 1;
+    may_ask(call->f->l, inst);
     return NULL;
 }
 
@@ -437,21 +463,19 @@ static Val *op_fence(Call *call) {
 static Val *op_thread_id(Call *call) {
     static const char *const names[] = {"dispatch_id", "group_id",    "local_id", "local_index",
                                         "group_size",  "group_count", "wave_size"};
-    Lowerer *l = call->f->l;
-    Inst *inst = build_inst(&call->f->b, OP_thread_id, NULL, 0, 0, 0);
+    int what = 0;
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(names[i], call->decl->sema->op->text) == 0) inst->index = i;
-    Val *id = inst_add_result(inst, call->result_ir, NULL);
-    l->asks_machine = true;
-    if (!l->launches || id->type->kind != TYPE_vector) return id;
-    Val *args[2] = {const_int(call->f, TYPE_int, inst->index), id};
-    return ask_library(call, "__as_launched", args, 2);
+        if (strcmp(names[i], call->decl->sema->op->text) == 0) what = i;
+    Val *id = which_thread(&call->f->b, what, call->result_ir);
+    if (id->type->kind == TYPE_vector) may_ask(call->f->l, id->inst);
+    return ir_resolve(id);
 }
 
 static Val *op_wave(Call *call) {
     module_of(call)->has_waves = true;
-    if (call->f->l->launches) ask_library(call, "__meet_launched", NULL, 0);
-    return emit_plain(call, OP_wave, call->args, 3, call->result_ir);
+    Val *value = emit_plain(call, OP_wave, call->args, 3, call->result_ir);
+    may_ask(call->f->l, value->inst);
+    return value;
 }
 
 /* The bytes of a value, as they would lie in a buffer. */

@@ -64,5 +64,7 @@ void lower_run(Lowerer *l) {
         }
     } while (lower_switches(l));
     complete_interfaces(l);
+    l->asks_machine |= l->asking.count > 0;
+    l->asking.count = 0;
     l->running = false;
 }

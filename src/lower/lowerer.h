@@ -85,8 +85,9 @@ struct Lowerer {
     Request *current;             /* being lowered */
     int depth;
     bool too_deep, running;
-    bool launches;     /* the program launches kernels itself */
-    bool asks_machine; /* something asks the machine which thread it is */
+    bool launches;      /* the program launches kernels itself */
+    bool asks_machine;  /* something that was handed over asks the machine which thread it is */
+    VEC(Inst *) asking; /* ... and what does among the functions that are being lowered */
 };
 
 /* A place that can be read and written. */

@@ -698,8 +698,30 @@ static void errors_of_others_are_theirs(void **state) {
     slope_session_free(session);
 }
 
+/* What asks for its thread can be launched from outside, or by functions that are compiled with it or before. */
+static void launches_come_before_what_is_launched(void **state) {
+    (void)state;
+    static const char text[] =
+        "[CudaKernel] void kernel(int n) { if (cudaThreadIdx().x > 7) abort(\"7\"); }\n"
+        "void outside() { kernel(1); }\n"
+        "void launch() { __dispatch_kernel(kernel, uint3(1), uint3(3, 1, 1))(1); }";
+    for (int late = 0; late < 2; late++) {
+        Host host = {0};
+        open_session(&host);
+        SlopeProgram *program = loaded(&host, text);
+        assert_int_equal(slope_call(found(program, late ? "outside" : "launch"), NULL), SLOPE_STATUS_ok);
+        SlopeFunction *second;
+        SlopeStatus status = slope_find_function(program, late ? "launch" : "outside", &second);
+        if (status == SLOPE_STATUS_ok) status = slope_call(second, NULL);
+        assert_int_equal(status, late ? SLOPE_STATUS_error : SLOPE_STATUS_ok);
+        assert_true(!late == !strstr(slope_messages(host.session), "E6010"));
+        slope_session_free(host.session);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launches_come_before_what_is_launched),
         cmocka_unit_test(errors_of_others_are_theirs),
         cmocka_unit_test(threads_of_the_host_may_have_little_stack),
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
