@@ -352,6 +352,14 @@ typedef struct Making {
 void ad_sink(Ad *ad, Func *func);
 void ad_sink_differentials(Ad *ad, const Making *making);
 
+/* ---- factors.c */
+typedef struct Tangents {
+    Builder *b;
+    Val **p, **d; /* by id of the old value: its copy, its differential */
+} Tangents;
+bool ad_has_factors(const Inst *inst, bool forward);                              /* has it a rule here? */
+Val *ad_factors_differential(const Tangents *known, const Inst *inst, Val *copy); /* NULL: zero */
+
 /* ---- linearize.c */
 /* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
  * tangent, ready for unzip, and noted in `calls`. */

@@ -11,8 +11,6 @@
  * pairs that are linear in the differentials; their code is put in place. */
 #include "autodiff/ad.h"
 
-#include <math.h>
-
 typedef struct Lin {
     Ad *ad;
     Module *m;
@@ -255,126 +253,13 @@ static Val *differential(Lin *l, const Inst *inst) {
     return build_differential(&l->b, (Op)inst->op, a, d, l->p[inst->results[0]->id]);
 }
 
-/* ---- logarithms
- *
- * The differential of log x is dx / x. Its transpose makes the adjoint of x, which is beyond all floats where x is smaller than the least
- * normal number, such as a probability of a softmax, though what comes of it is not: it is multiplied by x again. So the
- * quotient is taken factor by factor, and that of exp(u) is du. */
-
-enum { LOG_FACTORS_DEEP = 3 }; /* of products of products: a square is two factors */
-
-static const Inst *log_operand(const Val *x) { return x->kind == VAL_inst ? x->inst : NULL; }
-
-/* Is it made of factors that are better taken one by one? A plain product would be divided twice for that. */
-static bool has_log_factors(const Val *x, int depth) {
-    const Inst *inst = log_operand(x);
-    if (!inst) return false;
-    switch ((Op)inst->op) {
-    case OP_exp:
-    case OP_exp2: return true;
-    case OP_div: return depth > 0;
-    case OP_mul:
-        return depth > 0 &&
-               (has_log_factors(inst->args[0], depth - 1) || has_log_factors(inst->args[1], depth - 1));
-    default: return false;
-    }
-}
-
-/* dx / x; NULL: zero. */
-static Val *log_differential(Lin *l, Val *x, int depth) {
-    Val *d = diff(l, x);
-    if (!d) return NULL;
-    if (!has_log_factors(x, depth)) return build_binary(&l->b, OP_div, d, primal(l, x));
-    const Inst *inst = log_operand(x);
-    if (inst->op == OP_exp) return diff(l, inst->args[0]);
-    if (inst->op == OP_exp2) {
-        Val *du = diff(l, inst->args[0]);
-        return du ? build_binary(&l->b, OP_mul, ir_const_real(l->m, x->type, M_LN2), du) : NULL;
-    }
-    Val *a = log_differential(l, inst->args[0], depth - 1),
-        *b = log_differential(l, inst->args[1], depth - 1);
-    if (!a && b && inst->op == OP_div) return build_unary(&l->b, OP_neg, b);
-    if (!a || !b) return a ? a : b;
-    return build_binary(&l->b, inst->op == OP_div ? OP_sub : OP_add, a, b);
-}
-
-static bool lin_log(Lin *l, Inst *inst) {
-    double scale = inst->op == OP_log     ? 1
-                   : inst->op == OP_log2  ? M_LOG2E
-                   : inst->op == OP_log10 ? M_LOG10E
-                                          : 0;
-    if (scale == 0 || !has_log_factors(inst->args[0], LOG_FACTORS_DEEP)) return false;
-    Val *y = inst->results[0];
-    set_primal(l, y, copy_pure(l, inst));
-    Val *d = log_differential(l, inst->args[0], LOG_FACTORS_DEEP);
-    set_diff(l, y, d && scale != 1 ? build_binary(&l->b, OP_mul, ir_const_real(l->m, y->type, scale), d) : d);
-    return true;
-}
-
-/* ---- quotients by exponentials
- *
- * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
- * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first. The reverse does so anyway, as it begins with the
- * quotient. */
-
-enum { TERMS_DEEP = 4 };
-
-/* Of log |x|, where x is a multiple of exp(u): du. */
-static Val *exponent(Lin *l, Val *x) {
-    const Inst *inst = log_operand(x);
-    if (inst->op == OP_exp || inst->op == OP_exp2) return log_differential(l, x, 0);
-    return exponent(l, inst->args[inst->op == OP_mul && val_is_const(inst->args[0])]);
-}
-
-/* exp(u), or a multiple of it. */
-static bool is_exponential(const Val *x) {
-    const Inst *inst = log_operand(x);
-    if (!inst || inst->op == OP_exp || inst->op == OP_exp2) return inst != NULL;
-    if (inst->op == OP_neg) return is_exponential(inst->args[0]);
-    return inst->op == OP_mul && ((val_is_const(inst->args[0]) && is_exponential(inst->args[1])) ||
-                                  (val_is_const(inst->args[1]) && is_exponential(inst->args[0])));
-}
-
-static bool has_exponential(const Val *x, int depth) {
-    const Inst *inst = log_operand(x);
-    bool is_sum = inst && depth > 0 && (inst->op == OP_add || inst->op == OP_sub);
-    return is_exponential(x) || (is_sum && (has_exponential(inst->args[0], depth - 1) ||
-                                            has_exponential(inst->args[1], depth - 1)));
-}
-
-static Val *sum_of(Lin *l, Op op, Val *first, Val *second) {
-    if (!first && second && op == OP_sub) return build_unary(&l->b, OP_neg, second);
-    if (!first || !second) return first ? first : second;
-    return build_binary(&l->b, op, first, second);
-}
-
-/* dx times y, or, if `op` is div, divided by it; NULL: zero. */
-static Val *with_differential(Lin *l, Op op, Val *y, Val *x, int depth) {
-    Val *d = diff(l, x);
-    if (!d) return NULL;
-    const Inst *inst = log_operand(x);
-    if (is_exponential(x))
-        return build_binary(&l->b, OP_mul, build_binary(&l->b, op, primal(l, x), y), exponent(l, x));
-    if (!has_exponential(x, depth)) return build_binary(&l->b, op, d, y);
-    Val *first = with_differential(l, op, y, inst->args[0], depth - 1),
-        *second = with_differential(l, op, y, inst->args[1], depth - 1);
-    return sum_of(l, (Op)inst->op, first, second);
-}
-
-static bool lin_quotient(Lin *l, Inst *inst) {
-    if (inst->op != OP_div || l->mode != AD_fwd || !has_exponential(inst->args[1], TERMS_DEEP)) return false;
-    Val *y = copy_pure(l, inst), *v = primal(l, inst->args[1]), *du = diff(l, inst->args[0]), *d;
-    if (du && has_exponential(inst->args[0], TERMS_DEEP)) {
-        Val *of_u = with_differential(l, OP_div, v, inst->args[0], TERMS_DEEP),
-            *of_v = with_differential(l, OP_div, v, inst->args[1], TERMS_DEEP);
-        if (of_v) of_v = build_unless_infinite(&l->b, v, build_binary(&l->b, OP_mul, y, of_v));
-        d = sum_of(l, OP_sub, of_u, of_v);
-    } else {
-        Val *change = with_differential(l, OP_mul, y, inst->args[1], TERMS_DEEP);
-        d = build_quotient_differential(&l->b, v, du, change);
-    }
+/* Logarithms, and quotients by exponentials. */
+static bool lin_factors(Lin *l, Inst *inst) {
+    if (!ad_has_factors(inst, l->mode == AD_fwd)) return false;
+    Val *y = copy_pure(l, inst);
     set_primal(l, inst->results[0], y);
-    set_diff(l, inst->results[0], d);
+    Tangents known = {&l->b, l->p, l->d};
+    set_diff(l, inst->results[0], ad_factors_differential(&known, inst, y));
     return true;
 }
 
@@ -392,7 +277,7 @@ static void lin_pure(Lin *l, Inst *inst) {
         l->d[y->id] = moved_shadow(l, inst);
         return;
     }
-    if (is_active(l, y) && (lin_log(l, inst) || lin_quotient(l, inst))) return;
+    if (is_active(l, y) && lin_factors(l, inst)) return;
     if (is_active(l, y) && !op_info[inst->op].has_partials && inst->op != OP_select &&
         inst->op != OP_convert && apply_op_rule(l, inst))
         return;

@@ -1,0 +1,136 @@
+/* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on the way: of logarithms, and of
+ * quotients by exponentials. */
+#include "autodiff/ad.h"
+
+#include <math.h>
+
+static Val *primal(const Tangents *t, Val *old) { return val_is_const(old) ? old : t->p[old->id]; }
+
+static Val *diff(const Tangents *t, const Val *old) { return val_is_const(old) ? NULL : t->d[old->id]; }
+
+/* ---- logarithms
+ *
+ * The differential of log x is dx / x. Its transpose makes the adjoint of x, which is beyond all floats where x is smaller than the least
+ * normal number, such as a probability of a softmax, though what comes of it is not: it is multiplied by x again. So the
+ * quotient is taken factor by factor, and that of exp(u) is du. */
+
+enum { LOG_FACTORS_DEEP = 3 }; /* of products of products: a square is two factors */
+
+static const Inst *log_operand(const Val *x) { return x->kind == VAL_inst ? x->inst : NULL; }
+
+/* Is it made of factors that are better taken one by one? A plain product would be divided twice for that. */
+static bool has_log_factors(const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    if (!inst) return false;
+    switch ((Op)inst->op) {
+    case OP_exp:
+    case OP_exp2: return true;
+    case OP_div: return depth > 0;
+    case OP_mul:
+        return depth > 0 &&
+               (has_log_factors(inst->args[0], depth - 1) || has_log_factors(inst->args[1], depth - 1));
+    default: return false;
+    }
+}
+
+/* dx / x; NULL: zero. */
+static Val *log_differential(const Tangents *t, Val *x, int depth) {
+    Val *d = diff(t, x);
+    if (!d) return NULL;
+    if (!has_log_factors(x, depth)) return build_binary(t->b, OP_div, d, primal(t, x));
+    const Inst *inst = log_operand(x);
+    if (inst->op == OP_exp) return diff(t, inst->args[0]);
+    if (inst->op == OP_exp2) {
+        Val *du = diff(t, inst->args[0]);
+        return du ? build_binary(t->b, OP_mul, ir_const_real(t->b->func->module, x->type, M_LN2), du) : NULL;
+    }
+    Val *a = log_differential(t, inst->args[0], depth - 1),
+        *b = log_differential(t, inst->args[1], depth - 1);
+    if (!a && b && inst->op == OP_div) return build_unary(t->b, OP_neg, b);
+    if (!a || !b) return a ? a : b;
+    return build_binary(t->b, inst->op == OP_div ? OP_sub : OP_add, a, b);
+}
+
+static double log_scale(const Inst *inst) {
+    return inst->op == OP_log ? 1 : inst->op == OP_log2 ? M_LOG2E : inst->op == OP_log10 ? M_LOG10E : 0;
+}
+
+static Val *of_log(const Tangents *t, const Inst *inst) {
+    double scale = log_scale(inst);
+    Val *d = log_differential(t, inst->args[0], LOG_FACTORS_DEEP);
+    if (!d || scale == 1) return d;
+    return build_binary(t->b, OP_mul, ir_const_real(t->b->func->module, inst->results[0]->type, scale), d);
+}
+
+/* ---- quotients by exponentials
+ *
+ * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
+ * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first. The reverse does so anyway, as it begins with the
+ * quotient. */
+
+enum { TERMS_DEEP = 4 };
+
+/* Of log |x|, where x is a multiple of exp(u): du. */
+static Val *exponent(const Tangents *t, Val *x) {
+    const Inst *inst = log_operand(x);
+    if (inst->op == OP_exp || inst->op == OP_exp2) return log_differential(t, x, 0);
+    return exponent(t, inst->args[inst->op == OP_mul && val_is_const(inst->args[0])]);
+}
+
+/* exp(u), or a multiple of it. */
+static bool is_exponential(const Val *x) {
+    const Inst *inst = log_operand(x);
+    if (!inst || inst->op == OP_exp || inst->op == OP_exp2) return inst != NULL;
+    if (inst->op == OP_neg) return is_exponential(inst->args[0]);
+    return inst->op == OP_mul && ((val_is_const(inst->args[0]) && is_exponential(inst->args[1])) ||
+                                  (val_is_const(inst->args[1]) && is_exponential(inst->args[0])));
+}
+
+static bool has_exponential(const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    bool is_sum = inst && depth > 0 && (inst->op == OP_add || inst->op == OP_sub);
+    return is_exponential(x) || (is_sum && (has_exponential(inst->args[0], depth - 1) ||
+                                            has_exponential(inst->args[1], depth - 1)));
+}
+
+static Val *sum_of(const Tangents *t, Op op, Val *first, Val *second) {
+    if (!first && second && op == OP_sub) return build_unary(t->b, OP_neg, second);
+    if (!first || !second) return first ? first : second;
+    return build_binary(t->b, op, first, second);
+}
+
+/* dx times y, or, if `op` is div, divided by it; NULL: zero. */
+static Val *with_differential(const Tangents *t, Op op, Val *y, Val *x, int depth) {
+    Val *d = diff(t, x);
+    if (!d) return NULL;
+    const Inst *inst = log_operand(x);
+    if (is_exponential(x))
+        return build_binary(t->b, OP_mul, build_binary(t->b, op, primal(t, x), y), exponent(t, x));
+    if (!has_exponential(x, depth)) return build_binary(t->b, op, d, y);
+    Val *first = with_differential(t, op, y, inst->args[0], depth - 1),
+        *second = with_differential(t, op, y, inst->args[1], depth - 1);
+    return sum_of(t, (Op)inst->op, first, second);
+}
+
+static Val *of_quotient(const Tangents *t, const Inst *inst, Val *y) {
+    Val *v = primal(t, inst->args[1]), *du = diff(t, inst->args[0]);
+    if (!du || !has_exponential(inst->args[0], TERMS_DEEP)) {
+        Val *change = with_differential(t, OP_mul, y, inst->args[1], TERMS_DEEP);
+        return build_quotient_differential(t->b, v, du, change);
+    }
+    Val *of_u = with_differential(t, OP_div, v, inst->args[0], TERMS_DEEP),
+        *of_v = with_differential(t, OP_div, v, inst->args[1], TERMS_DEEP);
+    if (of_v) of_v = build_unless_infinite(t->b, v, build_binary(t->b, OP_mul, y, of_v));
+    return sum_of(t, OP_sub, of_u, of_v);
+}
+
+/* ---- entries */
+
+bool ad_has_factors(const Inst *inst, bool forward) {
+    if (inst->op == OP_div) return forward && has_exponential(inst->args[1], TERMS_DEEP);
+    return log_scale(inst) != 0 && has_log_factors(inst->args[0], LOG_FACTORS_DEEP);
+}
+
+Val *ad_factors_differential(const Tangents *t, const Inst *inst, Val *y) {
+    return inst->op == OP_div ? of_quotient(t, inst, y) : of_log(t, inst);
+}
