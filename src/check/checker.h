@@ -563,6 +563,7 @@ Expr *check_diff_operator(Env *env, Expr *expr);
 void check_diff_attributes(Checker *c, Decl *func);
 const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
 const char *function_name(Checker *c, Decl *func);
+const char *call_name(Checker *c, Decl *func);
 bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* reports */
 /* ---- diffflow.c */
 void check_differentiable_body(Checker *c, Decl *func);

@@ -299,10 +299,16 @@ static bool matches_nearly(Checker *c, Decl *primal, const Candidate *candidate,
     return adapted != NULL;
 }
 
-/* Constructors by their type, accessors by their property. */
+/* As it is called: constructors by their type. */
+const char *call_name(Checker *c, Decl *func) {
+    bool makes = func->kind == DECL_func && func->flavour == FUNC_init;
+    return makes ? type_str(c, signature_of(c, func)->result) : function_name(c, func);
+}
+
+/* As it is declared: constructors and accessors with what they belong to. */
 const char *function_name(Checker *c, Decl *func) {
     if (func->kind == DECL_func && func->flavour == FUNC_init)
-        return type_str(c, signature_of(c, func)->result);
+        return format_text(c->arena, "%s.__init", call_name(c, func));
     bool accessor = func->kind == DECL_func && (func->flavour == FUNC_get || func->flavour == FUNC_set);
     if (!accessor) return func->name ? func->name->text : "?";
     const char *owner = func->parent->name ? func->parent->name->text : "__subscript";
@@ -804,13 +810,13 @@ void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation)
 static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Candidates *list) {
     Checker *c = env->c;
     Decl *decl = list->at[0].decl;
-    report_expr(c, e, DIAG_not_differentiable, list->name ? list->name->text : "?",
-                mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+    const char *name = function_name(c, decl);
+    report_expr(c, e, DIAG_not_differentiable, name, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     Sema *sema = decl_sema(c, decl);
-    if (mode == DIFF_fwd && sema->bwd.decl) note(c, DIAG_note_only_backward, decl->loc, decl->name->text);
+    if (mode == DIFF_fwd && sema->bwd.decl) note(c, DIAG_note_only_backward, decl->loc, name);
     else if (mode == DIFF_bwd && (sema->fwd.decl || (decl->flags & DECL_FWD)))
-        note(c, DIAG_note_only_forward, decl->loc, decl->name->text);
-    else note(c, DIAG_note_mark_differentiable, decl->loc, decl->name ? decl->name->text : "?");
+        note(c, DIAG_note_only_forward, decl->loc, name);
+    else note(c, DIAG_note_mark_differentiable, decl->loc, name);
 }
 
 /* A derivative is as visible as the less visible of the function and its definition. */

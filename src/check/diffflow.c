@@ -85,7 +85,7 @@ LocVec check_lost_derivatives(Checker *c, Decl *func) {
 
 static void note_no_diff(Checker *c, const Loss *loss, const char *name) {
     bool call = loss->call->kind == EXPR_invoke;
-    if (call && loss->call->decl->kind == DECL_func) name = function_name(c, loss->call->decl);
+    if (call && loss->call->decl->kind == DECL_func) name = call_name(c, loss->call->decl);
     call &= strncmp(name, "operator", 8) != 0;
     for (int i = 0; call && i < loss->call->nmodes; i++) {
         name =
