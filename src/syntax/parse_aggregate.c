@@ -129,6 +129,30 @@ Expr *parse_aggregate(Parser *p, const Prefix *prefix, DeclVec *out) {
 
 /* ---- the others */
 
+static bool is_about_this(const Constraint *constraint) {
+    const Expr *root = constraint->subject;
+    while (root->kind == EXPR_member) root = root->a;
+    return root->kind == EXPR_this_type;
+}
+
+/* `interface I : B where This.D == This`: what is not said of parameters is a __constraint. */
+static void make_promises(Parser *p, Decl *interface) {
+    Generics *all = interface->generics, *promises = arena_new(p->arena, Generics);
+    int kept = 0;
+    for (int i = 0; i < all->constraints.count; i++) {
+        const Constraint *constraint = &all->constraints.at[i];
+        if (all->params.count && !is_about_this(constraint)) all->constraints.at[kept++] = *constraint;
+        else vec_push(p->arena, &promises->constraints, *constraint);
+    }
+    if (kept == all->constraints.count) return;
+    all->constraints.count = kept;
+    if (!all->params.count && !all->demands.count) interface->generics = NULL;
+    Decl *decl = parse_new_decl(p, DECL_constraint, promises->constraints.at[0].loc, NULL, NULL);
+    decl->generics = promises;
+    decl->parent = interface;
+    vec_push(p->arena, &interface->members, decl);
+}
+
 void parse_interface(Parser *p, const Prefix *prefix, DeclVec *out) {
     parser_advance(p);
     Loc loc = p->token->loc;
@@ -136,6 +160,7 @@ void parse_interface(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_interface, loc, name, prefix);
     parse_head(p, decl);
+    if (!p->panic && decl->generics) make_promises(p, decl);
     parse_braces(p, decl);
     if (!p->panic) parser_take(p, TOKEN_semicolon);
     parse_add_decl(out, p, decl);
