@@ -92,8 +92,8 @@ typedef struct AdFunc {
     int carried; /* ... which parameter and result that is */
     bool reversed_at_once; /* it is such a round: what it hands over is not kept */
     Made fwd;
-    bool fwd_ready;
-    Made bwd;     /* reverse mode by a derivative of the user */
+    bool fwd_begun, fwd_made; /* between these, its body is not whole */
+    Made bwd;                 /* reverse mode by a derivative of the user */
     Made tangent; /* the linear part, for the time between linearize and transpose: without a body */
     VEC(Reverse *) reverses;
     Answer recursive, facts[AD_fact_count];

@@ -143,7 +143,7 @@ static void call_fwd(Frame *frame) {
 }
 
 void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *f) {
-    if (!ad_fwd(ad, f)->body) return;
+    if (!ad_fwd(ad, f)->body || !f->fwd_made) return;
     Frame frame = {.ad = ad, .f = f, .func = func, .of = f->source ? f->source : f->flat};
     frame.b = build_at_end(func_begin(func));
     bind_fwd(&frame);

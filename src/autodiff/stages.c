@@ -303,13 +303,14 @@ static void note_failure(const Ad *ad, int failures, Func *func) {
 Func *ad_fwd(Ad *ad, AdFunc *f) {
     int failures = ad->m->diags->failures;
     ad_declare_fwd(ad, f);
-    if (f->fwd_ready) return f->fwd.func;
-    f->fwd_ready = true;
+    if (f->fwd_begun) return f->fwd.func;
+    f->fwd_begun = true;
     if (f->source) ad_complete(ad, f->source);
     if (f->source && f->source->custom.fwd) adapt_forward(ad, f, f->source->custom.fwd);
     else if (f->source && (f->source->flags & FUNC_TREAT_AS_DIFF)) ad_fill_trivial_fwd(ad, f);
     else make_forward(ad, f);
     note_failure(ad, failures, f->fwd.func);
+    f->fwd_made = true;
     return f->fwd.func;
 }
 
