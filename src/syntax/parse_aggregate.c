@@ -135,18 +135,21 @@ static bool is_about_this(const Constraint *constraint) {
     return root->kind == EXPR_this_type;
 }
 
-/* `interface I : B where This.D == This`: what is not said of parameters is a __constraint. */
+/* `interface I where This : B, This.D == This`: a base, and a __constraint, as is all that is not said of parameters. */
 static void make_promises(Parser *p, Decl *interface) {
     Generics *all = interface->generics, *promises = arena_new(p->arena, Generics);
     int kept = 0;
     for (int i = 0; i < all->constraints.count; i++) {
         const Constraint *constraint = &all->constraints.at[i];
-        if (all->params.count && !is_about_this(constraint)) all->constraints.at[kept++] = *constraint;
+        if (constraint->subject->kind == EXPR_this_type && !constraint->equal && !constraint->optional)
+            vec_push(p->arena, &interface->bases, constraint->bound);
+        else if (all->params.count && !is_about_this(constraint)) all->constraints.at[kept++] = *constraint;
         else vec_push(p->arena, &promises->constraints, *constraint);
     }
     if (kept == all->constraints.count) return;
     all->constraints.count = kept;
     if (!all->params.count && !all->demands.count) interface->generics = NULL;
+    if (!promises->constraints.count) return;
     Decl *decl = parse_new_decl(p, DECL_constraint, promises->constraints.at[0].loc, NULL, NULL);
     decl->generics = promises;
     decl->parent = interface;
