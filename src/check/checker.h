@@ -276,6 +276,7 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
 const Type *builtin_named_type(Checker *c, Name name); /* float3, int2x4, ...; NULL */
 const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr);
 const char *type_str(Checker *c, const Type *type);
+const char *declared_name(Checker *c, const Type *type); /* as where it is declared: without arguments */
 /* "1 argument", "2 to 3 arguments"; most -1: no limit. */
 const char *range_text(Checker *c, int least, int most, const char *noun);
 /* The type with its matrices (also in arrays) laid out in that way. Values are always row-major: column-major ones exist only

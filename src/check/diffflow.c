@@ -106,6 +106,7 @@ static void note_path(Checker *c, const LossStep *step) {
 static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) {
     switch (kind) {
     case OUTPUT_result: note(c, DIAG_note_loss_returned, loc); break;
+    case OUTPUT_error: note(c, DIAG_note_loss_thrown, loc); break;
     case OUTPUT_this: note(c, DIAG_note_loss_this, loc); break;
     case OUTPUT_param: note(c, DIAG_note_loss_param, loc, decl->name->text); break;
     case OUTPUT_argument:
@@ -128,7 +129,7 @@ static void note_plain(Checker *c, const Type *plain) {
                     : interface               ? DIAG_note_make_interface_differentiable
                     : has_reference(c, plain) ? DIAG_note_make_reference
                                               : DIAG_note_make_differentiable;
-    note(c, advice, ((const Decl *)plain->decl)->loc, type_str(c, plain));
+    note(c, advice, ((const Decl *)plain->decl)->loc, declared_name(c, plain));
 }
 
 /* One for each cause, in all functions together. */
@@ -198,7 +199,7 @@ void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
     report(w->c, DIAG_derivative_dropped, loc, where);
     note(w->c, DIAG_note_write_detach, 0);
     if (plain)
-        note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, type_str(w->c, plain));
+        note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, declared_name(w->c, plain));
 }
 
 /* ---- outputs */
@@ -368,6 +369,12 @@ static void walk_loop(FlowWalk *w, const Stmt *stmt) {
     join_state(w, &w->now, here.left);
 }
 
+/* What was thrown told of its losses there. */
+static void declare_error(FlowWalk *w, Decl *error) {
+    bool carries = flow_is_diff(w, decl_value_type(w->c, error));
+    flow_declare(w, error, carries ? flow_make(w->arena, true, NULL) : NULL);
+}
+
 /* A handler may be reached from anywhere in the block. */
 static void walk_try(FlowWalk *w, const Stmt *stmt) {
     FlowState start = w->now;
@@ -377,7 +384,7 @@ static void walk_try(FlowWalk *w, const Stmt *stmt) {
     for (int i = 0; i < stmt->body.count; i++) {
         const Stmt *handler = stmt->body.at[i];
         w->now = start;
-        if (handler->decls.count) flow_declare(w, handler->decls.at[0], NULL);
+        if (handler->decls.count) declare_error(w, handler->decls.at[0]);
         walk(w, handler->then);
         join_state(w, &after, w->now);
     }
@@ -404,7 +411,7 @@ static void walk(FlowWalk *w, const Stmt *stmt) {
     case STMT_continue: jump(w, stmt); break;
     case STMT_return: leave_with(w, stmt->expr, stmt->loc); break;
     case STMT_throw:
-        flow_expr(w, stmt->expr);
+        flow_output(w, flow_expr(w, stmt->expr), OUTPUT_error, stmt->loc, NULL);
         w->now = (FlowState){0};
         break;
     case STMT_try: walk_try(w, stmt); break;

@@ -284,7 +284,7 @@ void check_differentiable_struct(Checker *c, Conformance *conformance) {
     if (!differential) return;
     if (!is_differentiable_type(c, differential)) {
         report(c, DIAG_differential_not_differentiable, conformance->loc, type_str(c, differential));
-        note(c, DIAG_note_make_differentiable, 0, type_str(c, differential));
+        note(c, DIAG_note_make_differentiable, 0, declared_name(c, differential));
         return;
     }
     const Type *second = check_differential(c, differential);

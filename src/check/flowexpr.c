@@ -370,7 +370,7 @@ static void warn_plain_this(FlowWalk *w, const Expr *e) {
     if (!flow_first(w->c, object->type->decl)) return;
     report(w->c, DIAG_plain_this, e->loc, e->decl->name->text, type_str(w->c, object->type));
     note(w->c, reference ? DIAG_note_no_diff_this_reference : DIAG_note_no_diff_this, 0,
-         type_str(w->c, object->type));
+         declared_name(w->c, object->type));
 }
 
 /* Why a field of a differentiable object is a constant, though its type could have a derivative. */

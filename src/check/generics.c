@@ -109,7 +109,7 @@ static void report_constraint(Checker *c, const Constraint *constraint, const Ty
     if (differentiable && is_ptr_differentiable_type(c, subject))
         note(c, DIAG_note_ptr_pair, 0, type_str(c, subject));
     else if (differentiable && subject->kind == TYPE_struct)
-        note(c, DIAG_note_make_differentiable, ((const Decl *)subject->decl)->loc, type_str(c, subject));
+        note(c, DIAG_note_make_differentiable, ((const Decl *)subject->decl)->loc, declared_name(c, subject));
     if (!constraint->equal && param && ((const Decl *)param->decl)->kind != DECL_interface)
         note(c, DIAG_note_add_constraint, ((const Decl *)param->decl)->loc, type_str(c, param),
              type_str(c, bound));

@@ -3,6 +3,11 @@
 
 const char *type_str(Checker *c, const Type *type) { return type_text(c->arena, type); }
 
+const char *declared_name(Checker *c, const Type *type) {
+    bool generic = (type->kind == TYPE_struct || type->kind == TYPE_interface) && type->nargs;
+    return generic ? ((const Decl *)type->decl)->name->text : type_str(c, type);
+}
+
 const char *range_text(Checker *c, int least, int most, const char *noun) {
     if (most < 0) return format_text(c->arena, "at least %d %s%s", least, noun, least == 1 ? "" : "s");
     if (least != most) return format_text(c->arena, "%d to %d %ss", least, most, noun);
