@@ -112,8 +112,10 @@ static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_take
 static void write_outputs(FlowWalk *w, const FlowCall *call, const Flow *flow) {
     for (int i = 0; i < call->nargs; i++) {
         const ParamSig *param = param_of(call, i);
-        if (!param || !is_output(param) || !call->args[i].place) continue;
-        flow_write(w, call->args[i].place, flow && takes_derivative(w, call, param) ? flow : NULL);
+        const Expr *place = call->args[i].place;
+        if (!param || !is_output(param) || !place) continue;
+        const Flow *plain = param->no_diff ? NULL : flow_as(w, flow_lost(w->arena, flow), place->type);
+        flow_write(w, place, flow && takes_derivative(w, call, param) ? flow : plain);
     }
 }
 
