@@ -226,19 +226,12 @@ static bool has_rule(const Func *target) {
     return target->custom.fwd && !target->custom.bwd && (target->custom.fwd->flags & FUNC_TRANSPOSABLE);
 }
 
-/* Its own derivative is asked for while its flat form is made: it comes when that is there. */
-static bool is_being_filled(Ad *ad, Func *func) {
-    const AdFunc *f = ad_func(ad, func);
-    return f->source && f->filled && !f->flat->body;
-}
-
 static void fill_derivation(Ad *ad, Func *func) {
     Func *of = func->derivation.of;
     if (of->derivation.of && !of->body) fill_derivation(ad, of);
     const Func *outer = ad->what;
     ad_complete(ad, of);
     Func *target = ad_substitute(ad, of);
-    if (is_being_filled(ad, target)) return;
     ad->what = target;
     Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
     bool by_call = has_rule(target) || target->custom.primal ||

@@ -54,13 +54,13 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
         return false;
     if (!counts && !(callee->flags & FUNC_BWD)) return false;
     if (!counts && ((callee->flags & FUNC_GENERATED) || leaves_reference(ad, callee))) return false;
-    ad_complete(ad, func);
+    if (!func->derivation.of) ad_complete(ad, func);
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }
 
-/* Callees must have their bodies before they can be inlined. */
+/* Callees must have their bodies before they can be inlined. A derivative gets it later: it may need what is being filled. */
 static void complete_callees(void *user, Inst *inst) {
-    if (inst->op == OP_call) ad_complete(user, inst->callee);
+    if (inst->op == OP_call && !inst->callee->derivation.of) ad_complete(user, inst->callee);
 }
 
 typedef struct Completion {
