@@ -199,7 +199,8 @@ void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
     report(w->c, DIAG_derivative_dropped, loc, where);
     note(w->c, DIAG_note_write_detach, 0);
     if (plain)
-        note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, declared_name(w->c, plain));
+        note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc,
+             declared_name(w->c, plain));
 }
 
 /* ---- outputs */

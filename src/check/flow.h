@@ -95,7 +95,13 @@ typedef struct FlowWalk {
     bool asked;   /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 
-typedef enum OutputKind { OUTPUT_result, OUTPUT_error, OUTPUT_param, OUTPUT_this, OUTPUT_argument } OutputKind;
+typedef enum OutputKind {
+    OUTPUT_result,
+    OUTPUT_error,
+    OUTPUT_param,
+    OUTPUT_this,
+    OUTPUT_argument
+} OutputKind;
 
 /* ---- flowexpr.c */
 const Flow *flow_expr(FlowWalk *w, const Expr *e);
