@@ -415,6 +415,7 @@ static const struct {
     {"skip", 2, .run = opt_skip, .cleans = true},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
+    {"pairs", 2, .run = opt_pairs, .cleans = true},
     {"order", 2, .run = opt_order, .cleans = true},
     {"terms", 2, .run = opt_terms, .simplifies = true, .cleans = true},
     {"calls", 2, .run = opt_calls},

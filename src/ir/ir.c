@@ -186,6 +186,13 @@ Val *inst_add_result(Inst *inst, const Type *type, Name name) {
     return inst->results[inst->nresults++] = v;
 }
 
+Val *inst_renew_result(Inst *inst, int index) {
+    const Val *old = inst->results[index];
+    Val *v = val_new(inst->func, VAL_inst, index, old->type, old->name);
+    v->inst = inst;
+    return inst->results[index] = v;
+}
+
 void inst_add_arg(Inst *inst, Val *arg) {
     inst->args = grow(inst->func->module->arena, inst->args, inst->nargs);
     inst->args[inst->nargs++] = arg;

@@ -435,6 +435,7 @@ void inst_insert_before(Inst *at, Inst *inst);
 void inst_remove(Inst *inst);                    /* from its region; it can be inserted elsewhere */
 void inst_replace(Inst *inst, const Inst *with); /* whose results, the first of them, are now its own */
 Val *inst_add_result(Inst *inst, const Type *type, Name name); /* one more than it had */
+Val *inst_renew_result(Inst *inst, int index); /* the old one may then be replaced by what is made of it */
 void inst_add_arg(Inst *inst, Val *arg);
 Val *inst_result(const Inst *inst); /* the only one */
 

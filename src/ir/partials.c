@@ -5,7 +5,13 @@
 
 /* ---- linear arithmetic */
 
-static Val *dadd(Builder *b, Val *x, Val *y) { return !x ? y : !y ? x : build_binary(b, OP_add, x, y); }
+static bool is_minus(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_neg; }
+
+/* Nobody wrote an order of these sums. Differences stay what they are: of those in any order LLVM makes sums, with one operation more for the minus. */
+static Val *dadd(Builder *b, Val *x, Val *y) {
+    if (!x || !y) return x ? x : y;
+    return is_minus(x) || is_minus(y) ? build_binary(b, OP_add, x, y) : build_sum(b, x, y);
+}
 
 static Val *dneg(Builder *b, Val *x) { return x ? build_unary(b, OP_neg, x) : NULL; }
 

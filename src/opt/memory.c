@@ -52,6 +52,18 @@ const Val *opt_memory_buffer(const Val *address) {
     return is_element ? ir_resolve(root->inst->args[0]) : NULL;
 }
 
+const Inst *opt_memory_sum(const Inst *store) {
+    const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
+    if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        const Val *before = inst_operand(sum->inst, i);
+        bool is_load = before->kind == VAL_inst && before->inst->op == OP_load;
+        if (is_load && inst_operand(before->inst, 0) == inst_operand(store, 0)) return before->inst;
+    }
+    return NULL;
+}
+
 LayoutRules opt_memory_layout(Val *address) {
     const Val *root = ir_root(address);
     bool in_uniform =

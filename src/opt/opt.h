@@ -67,6 +67,7 @@ bool opt_near(Func *func);        /* near.c: what is read from a buffer is read 
 bool opt_pad_rows(Func *func);    /* padded.c: rows of local arrays fill whole vectors */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
+bool opt_pairs(Func *func);       /* pairs.c: two products that a loop adds up have a sum each */
 bool opt_terms(Func *func);       /* terms.c: quotients that are added up are computed before */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
 
@@ -207,6 +208,8 @@ void opt_memory_init(Memory *memory, Arena *arena, Func *func);
 /* The buffer of which it is an element, or a part of one; NULL: of none. */
 const Val *opt_memory_buffer(const Val *address);
 Object opt_memory_object(const Memory *memory, const Val *address);
+/* What it adds to its place, in any order, is added to what this has read there; NULL: it does something else. */
+const Inst *opt_memory_sum(const Inst *store);
 /* By which rules it is laid out: what is in a uniform as that is; elements of buffers plainly, whatever the buffer is in. */
 LayoutRules opt_memory_layout(Val *address);
 

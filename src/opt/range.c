@@ -99,7 +99,7 @@ static void look_into(void *user, Inst *inst) {
     Nest *n = user;
     n->has_doubles |= computes_doubles(inst);
     n->stores_quotients |= stores_quotient(inst);
-    n->is_reverse |= inst_has(inst, INST_FREE);
+    n->is_reverse |= opt_memory_sum(inst) != NULL;
     bool is_long = op_has(inst->op, OP_EFFECT) ||
                    (n->is_flat ? !is_written_out(inst) : inst->op == OP_loop || op_has(inst->op, OP_TAPE));
     n->ncalled++;
@@ -122,7 +122,7 @@ static void look_at(void *user, Inst *inst) {
     n->ninsts++;
     n->has_doubles |= computes_doubles(inst);
     n->stores_quotients |= stores_quotient(inst);
-    n->is_reverse |= inst_has(inst, INST_FREE);
+    n->is_reverse |= opt_memory_sum(inst) != NULL;
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);

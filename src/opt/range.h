@@ -72,7 +72,7 @@ typedef struct Nest {
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */
     bool has_wide_indices;
-    bool is_reverse; /* it has sums that differentiation made */
+    bool is_reverse; /* it adds to derivatives in arrays */
     Val *safe;       /* bool: everything so far is in range */
 } Nest;
 

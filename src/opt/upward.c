@@ -150,19 +150,12 @@ static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
     return true;
 }
 
-/* What is added to, if the store does nothing but add to its place in any order, and reads it each time; else NULL. */
+/* What is added to, if the store does nothing but add to its place, and reads it each time; else NULL. */
 static const Inst *added_to(const Upward *u, const Inst *store) {
-    const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
-    if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
-        return NULL;
-    for (int i = 0; i < 2 && u->uses[sum->id] == 1; i++) {
-        const Val *before = inst_operand(sum->inst, i);
-        bool is_load = before->kind == VAL_inst && before->inst->op == OP_load;
-        if (is_load && before->inst->parent == store->parent && u->uses[before->id] == 1 &&
-            inst_operand(before->inst, 0) == inst_operand(store, 0))
-            return before->inst;
-    }
-    return NULL;
+    const Inst *load = opt_memory_sum(store);
+    bool is_all = load && load->parent == store->parent && u->uses[load->results[0]->id] == 1 &&
+                  u->uses[inst_operand(store, 1)->id] == 1;
+    return is_all ? load : NULL;
 }
 
 static void find_sums(const Upward *u, Rounds *rounds) {

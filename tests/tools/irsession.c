@@ -143,6 +143,7 @@ static const struct {
     {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
     {"near", opt_near},         {"marches", marches},   {"turn", opt_turn},
     {"skip", opt_skip},         {"ways", opt_ways},     {"sink", sink},
+    {"pairs", opt_pairs},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
