@@ -90,11 +90,11 @@ static void operators_in(Checker *c, const Type *type, bool statically, Candidat
 }
 
 /* An operator that is a member of its left operand, or a static one of either. */
-static Expr *member_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
+static Expr *member_operator(Env *env, Loc loc, Name name, Expr *a, Expr *b) {
     Checker *c = env->c;
     for (int statically = 0; statically < 2; statically++) {
         Candidates *members = arena_new(c->arena, Candidates);
-        members->name = c->known.operators[op];
+        members->name = name;
         operators_in(c, a->type, statically, members);
         if (statically && b && b->type != a->type) operators_in(c, b->type, statically, members);
         ExprVec args = {0};
@@ -109,8 +109,9 @@ static Expr *member_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
 
 static Expr *user_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Expr *args[2] = {a, b};
-    Expr *call = call_named(env, loc, env->c->known.operators[op], args, b ? 2 : 1, true);
-    if (!call) call = member_operator(env, loc, op, a, b);
+    Name name = env->c->known.operators[op];
+    Expr *call = call_named(env, loc, name, args, b ? 2 : 1, true);
+    if (!call) call = member_operator(env, loc, name, a, b);
     return call ? call : no_operator(env, loc, op, a, b);
 }
 
@@ -625,7 +626,9 @@ static Name assign_operator_name(Checker *c, Operator op) {
 static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
     Expr *args[2] = {a, b};
-    Expr *call = call_named(env, e->loc, assign_operator_name(c, (Operator)e->op), args, 2, true);
+    Name name = assign_operator_name(c, (Operator)e->op);
+    Expr *call = call_named(env, e->loc, name, args, 2, true);
+    if (!call) call = member_operator(env, e->loc, name, a, b);
     if (call) return call;
     if (type_is_abstract(a->type) && is_simple_place(a)) { /* a generic type with +: a = a + b */
         Expr *sum = call_named(env, e->loc, c->known.operators[e->op], args, 2, true);
@@ -636,8 +639,7 @@ static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
         Expr *bits = enum_binary(env, e, a, b);
         if (require_writable(env, a, e->loc)) return assign_node(env, e, a, bits);
     }
-    report_expr(c, e, DIAG_no_binary_operator,
-                assign_operator_name(c, (Operator)e->op)->text + strlen("operator"), type_str(c, a->type),
+    report_expr(c, e, DIAG_no_binary_operator, name->text + strlen("operator"), type_str(c, a->type),
                 type_str(c, b->type));
     if (is_builtin_operand(c, a->type) && is_builtin_operand(c, b->type))
         note(c, DIAG_note_update_converts, 0, type_str(c, a->type));
