@@ -315,7 +315,14 @@ const char *function_name(Checker *c, Decl *func) {
     return format_text(c->arena, "%s.%s", owner, func->flavour == FUNC_get ? "get" : "set");
 }
 
+static bool is_broken(const FuncSig *sig) {
+    bool broken = has_error(sig->result);
+    for (int i = 0; i < sig->nparams; i++) broken |= has_error(sig->params[i].type);
+    return broken;
+}
+
 static void report_signature(Checker *c, Decl *primal, LinkKind kind, Loc loc, Decl *found) {
+    if (is_broken(signature_of(c, found))) return; /* which is told there */
     static const char *const what[] = {"forward derivative", "backward derivative", "primal substitute"};
     FuncSig wanted = wanted_signature(c, primal, kind);
     const FuncSig *sig = signature_of(c, primal);
@@ -422,7 +429,9 @@ static void link(Checker *c, Decl *primal, FuncRef ref, FuncRef *out) {
         bool from_prelude = (out->decl->flags & DECL_PRELUDE) != 0; /* a user's own replaces the library's */
         if (!from_prelude && !(ref.decl->flags & DECL_PRELUDE)) {
             report(c, DIAG_two_derivatives, ref.decl->loc, primal->name->text);
-            note(c, DIAG_note_declared_here, out->decl->loc, out->decl->name->text);
+            const char *name = out->decl->name->text; /* before the dot, if it stands for another */
+            note(c, DIAG_note_declared_here, out->decl->loc,
+                 format_text(c->arena, "%.*s", (int)strcspn(name, "."), name));
             return;
         }
         if (!from_prelude) return;
