@@ -617,6 +617,34 @@ static bool takes_count(Checker *c, const Candidates *inits, int count) {
     return false;
 }
 
+static bool is_zero(const Expr *e) {
+    bool is_whole = e->kind == EXPR_int || e->kind == EXPR_bool;
+    return (is_whole && e->number == 0) || (e->kind == EXPR_float && e->real == 0);
+}
+
+/* A list that would also be right with a value for each field, but is read flat, so that a number goes to one component of a vector. Where all
+ * are zero that is the same. */
+static void warn_of_lanes(Env *env, const Expr *list, const Type *type) {
+    Checker *c = env->c;
+    DeclVec fields = check_all_fields(c, type);
+    const Expr *lane = NULL;
+    const Decl *field = NULL;
+    bool differs = false;
+    if (list->args.count > fields.count) return;
+    for (int i = 0; i < list->args.count; i++) {
+        Expr *item = list->args.at[i];
+        const Type *wanted = check_field_type(c, type, fields.at[i]);
+        if (item->kind == EXPR_list || is_left_out(c, &fields, i)) return;
+        item = list->args.at[i] = check_term(env, item);
+        if (item->kind == EXPR_error || !item->type || conversion_cost(env, item, wanted) < 0) return;
+        if (!lane && is_lane_value(item->type, wanted)) lane = item, field = fields.at[i];
+        differs |= lane && !is_zero(item);
+    }
+    if (differs)
+        report_expr(c, lane, DIAG_list_fills_lanes, field->name->text,
+                    type_str(c, check_field_type(c, type, (Decl *)(uintptr_t)field)));
+}
+
 /* Through a constructor that takes as many items; where there is none, field by field. */
 static Expr *struct_list(Env *env, Expr *list, const Type *type) {
     Checker *c = env->c;
@@ -626,6 +654,7 @@ static Expr *struct_list(Env *env, Expr *list, const Type *type) {
         Expr *made = resolve_call(env, list->loc, inits, &list->args, !own);
         if (own || made) return made;
     }
+    warn_of_lanes(env, list, type);
     Items items = {env, &list->args, 0};
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }
