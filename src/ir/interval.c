@@ -103,17 +103,12 @@ static Interval remainder_by(Interval a, int64_t by) {
 
 static Interval quotient_by(Interval a, int64_t by) { return (Interval){a.low / by, a.high / by, a.known}; }
 
-static bool is_same(const Val *a, const Val *b) {
-    int64_t x, y;
-    return a == b || (val_is_int(a, &x) && val_is_int(b, &y) && x == y);
-}
-
 /* a < b ? a : b, the lesser of two; or the greater. */
 static bool takes(const Inst *inst, bool takes_greater) {
     const Val *condition = inst_operand(inst, 0);
     return condition->kind == VAL_inst && condition->inst->op == OP_lt &&
-           is_same(inst_operand(condition->inst, takes_greater), inst_operand(inst, 1)) &&
-           is_same(inst_operand(condition->inst, !takes_greater), inst_operand(inst, 2));
+           val_is_same(inst_operand(condition->inst, takes_greater), inst_operand(inst, 1)) &&
+           val_is_same(inst_operand(condition->inst, !takes_greater), inst_operand(inst, 2));
 }
 
 /* Whatever some operand is. */

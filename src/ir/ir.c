@@ -307,6 +307,11 @@ bool val_is_one(const Val *v) {
     return type_is_float(v->type) ? v->real == 1 : v->integer == 1;
 }
 
+bool val_is_same(const Val *a, const Val *b) {
+    if (a == b) return true;
+    return a->kind == VAL_const && b->kind == VAL_const && a->type == b->type && a->integer == b->integer;
+}
+
 bool val_is_int(const Val *v, int64_t *value) {
     if (v->kind != VAL_const || !type_is_scalar(v->type) || type_is_float(v->type)) return false;
     *value = v->integer;

@@ -462,6 +462,7 @@ static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
 bool val_is_zero(const Val *v); /* the constant zero, of any type */
 bool val_is_one(const Val *v);
 bool val_is_int(const Val *v, int64_t *value); /* an integer or bool constant */
+bool val_is_same(const Val *a, const Val *b);  /* also equal constants */
 
 /* What an index was before it became one of another width; of less than 32 bits it may be another number. */
 const Val *val_unconverted(const Val *v);

@@ -25,10 +25,21 @@ typedef struct Rounds {
 
 /* ---- a state that is looked at together with a counter */
 
+/* a < b and b <= a, of integers */
+static bool are_opposite(const Val *one, const Val *other) {
+    if (one->kind != VAL_inst || other->kind != VAL_inst) return false;
+    const Inst *less = one->inst->op == OP_lt ? one->inst : other->inst,
+               *least = one->inst->op == OP_lt ? other->inst : one->inst;
+    return less->op == OP_lt && least->op == OP_le && type_is_integer(inst_operand(less, 0)->type) &&
+           val_is_same(inst_operand(less, 0), inst_operand(least, 1)) &&
+           val_is_same(inst_operand(less, 1), inst_operand(least, 0));
+}
+
 static bool is_known(const Rounds *r, const Val *condition, bool *holds) {
     for (int i = 0; i < r->nknown; i++) {
-        if (r->known[i].condition != condition) continue;
-        *holds = r->known[i].holds;
+        bool is_opposite = are_opposite(r->known[i].condition, condition);
+        if (!is_opposite && r->known[i].condition != condition) continue;
+        *holds = r->known[i].holds != is_opposite;
         return true;
     }
     return false;
@@ -141,6 +152,16 @@ static int64_t way_of(const LoopJumps *jumps, const Inst *loop, const LoopTest *
     return jumps ? ir_most_between(jumps, test->up ? from : to, test->up ? to : from) : unknown;
 }
 
+/* Is the limit so far from the end of the numbers that no step leads there? */
+static bool ends_far_off(const LoopJumps *jumps, const LoopTest *test, int64_t longest) {
+    const Interval anything = {0, 0, false};
+    Interval limit = jumps ? ir_interval(jumps, ir_resolve(test->limit)) : anything;
+    int64_t most = type_is_signed(test->limit->type) ? INT32_MAX : UINT32_MAX,
+            least = type_is_signed(test->limit->type) ? INT32_MIN : 0;
+    if (!limit.known || type_bits(test->limit->type) < 32 || longest > INT32_MAX) return false;
+    return test->up ? limit.high <= most - longest : limit.low >= least + longest;
+}
+
 static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *comparison) {
     LoopTest test;
     LoopSteps steps;
@@ -153,7 +174,8 @@ static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *co
     int64_t shortest = test.up ? steps.least : -steps.greatest,
             longest = test.up ? steps.greatest : -steps.least;
     way += test.or_equal;
-    if (shortest <= 0 || !loop_cannot_wrap(&test, longest)) return unknown;
+    if (shortest <= 0 || !(loop_cannot_wrap(&test, longest) || ends_far_off(jumps, &test, longest)))
+        return unknown;
     return way <= 0 ? 0 : (way + shortest - 1) / shortest;
 }
 

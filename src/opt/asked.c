@@ -121,7 +121,7 @@ static void match_results(Asked *a, const Inst *first, const Inst *second) {
         for (int k = 0; k < 2; k++) ways[k] = in_first(a, second->regions[k]->last->args[i]);
         Val *same = map_get(&known, hash_ways(ways[0], ways[1]));
         bool is_twin = same != NULL;
-        for (int k = 0; k < 2 && is_twin; k++) is_twin = opt_same_val(yields[k]->args[same->index], ways[k]);
+        for (int k = 0; k < 2 && is_twin; k++) is_twin = val_is_same(yields[k]->args[same->index], ways[k]);
         if (is_twin) add_twin(a, second->results[i], same, DEAR);
     }
 }

@@ -72,11 +72,6 @@ uint64_t opt_hash_val(const Val *v) {
     return hash_mix(PTR_KEY(v->type), (uint64_t)v->integer) | 1;
 }
 
-bool opt_same_val(const Val *a, const Val *b) {
-    if (a == b) return true;
-    return a->kind == VAL_const && b->kind == VAL_const && a->type == b->type && a->integer == b->integer;
-}
-
 static uint64_t attribute_of(const Inst *inst) {
     uint32_t lanes = 0;
     switch ((Op)inst->op) {
@@ -104,11 +99,11 @@ bool opt_same_inst(const Inst *a, const Inst *b) {
     if (a->op != b->op || a->nargs != b->nargs || a->nresults != b->nresults) return false;
     if (attribute_of(a) != attribute_of(b)) return false;
     if (a->nresults && a->results[0]->type != b->results[0]->type) return false;
-    if (op_has(a->op, OP_COMMUTES) && opt_same_val(a->args[0], b->args[1]) &&
-        opt_same_val(a->args[1], b->args[0]))
+    if (op_has(a->op, OP_COMMUTES) && val_is_same(a->args[0], b->args[1]) &&
+        val_is_same(a->args[1], b->args[0]))
         return true;
     for (int i = 0; i < a->nargs; i++)
-        if (!opt_same_val(a->args[i], b->args[i])) return false;
+        if (!val_is_same(a->args[i], b->args[i])) return false;
     return true;
 }
 
@@ -311,7 +306,7 @@ static void visit_store(Cse *c, Inst *store, Val *value) {
     Object object = opt_memory_object(&c->memory, address);
     FactList *list = list_of(c, object);
     const Fact *fact = find_fact(list, address);
-    bool is_there = fact && opt_same_val(ir_resolve(fact->value), value);
+    bool is_there = fact && val_is_same(ir_resolve(fact->value), value);
     if (object.is_private && (is_there || (c->func->module->orders_sums && is_overwritten(store)))) {
         inst_remove(store);
         c->changed = true;

@@ -38,9 +38,9 @@ static bool is_same_place(const Val *a, const Val *b) {
     if (a->kind != VAL_inst || b->kind != VAL_inst || a->inst->op != b->inst->op) return false;
     const Inst *one = a->inst, *other = b->inst;
     if (one->op == OP_buffer_elem) return is_same_element(one, other);
-    bool is_same_step = one->op == OP_field ? one->index == other->index
-                                            : one->op == OP_elem &&
-                                                  opt_same_val(inst_operand(one, 1), inst_operand(other, 1));
+    bool is_same_step = one->op == OP_field
+                            ? one->index == other->index
+                            : one->op == OP_elem && val_is_same(inst_operand(one, 1), inst_operand(other, 1));
     return is_same_step && is_same_place(inst_operand(one, 0), inst_operand(other, 0));
 }
 
@@ -191,8 +191,8 @@ static bool is_as_long(const Fill *f, const Inst *loop, const Inst *other, const
     if (!find_counting(f, loop, &a) || !find_counting(f, other, &b)) return false;
     *counter = other->regions[1]->params[b.test.index];
     return a.step == b.step && a.test.up == b.test.up && a.test.or_equal == b.test.or_equal &&
-           opt_same_val(ir_resolve(a.test.limit), ir_resolve(b.test.limit)) &&
-           opt_same_val(inst_operand(loop, a.test.index), inst_operand(other, b.test.index));
+           val_is_same(ir_resolve(a.test.limit), ir_resolve(b.test.limit)) &&
+           val_is_same(inst_operand(loop, a.test.index), inst_operand(other, b.test.index));
 }
 
 /* The buffer that the loop sets, in each round the element of that number; NULL: it does something else. */

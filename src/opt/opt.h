@@ -75,7 +75,6 @@ bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no te
 bool opt_is_repeatable(
     const Inst *inst); /* the same operands give the same results, and nothing else happens */
 bool opt_same_inst(const Inst *a, const Inst *b);
-bool opt_same_val(const Val *a, const Val *b);
 uint64_t opt_hash_inst(const Inst *inst); /* equal for such; never 0 */
 uint64_t opt_hash_val(const Val *v);
 

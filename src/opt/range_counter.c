@@ -92,9 +92,9 @@ static bool find_parts(const Val *v, Val *parts[2], Op *op) {
     const Inst *test = first->kind == VAL_inst ? first->inst : NULL;
     if (!test || (test->op != OP_lt && test->op != OP_le)) return false;
     const Val *low = inst_operand(test, 0), *high = inst_operand(test, 1);
-    bool is_min = opt_same_val(low, parts[1]) && opt_same_val(high, parts[0]);
+    bool is_min = val_is_same(low, parts[1]) && val_is_same(high, parts[0]);
     *op = is_min ? OP_min : OP_max;
-    return is_min || (opt_same_val(low, parts[0]) && opt_same_val(high, parts[1]));
+    return is_min || (val_is_same(low, parts[0]) && val_is_same(high, parts[1]));
 }
 
 static bool is_bounding(const Linear *part) {

@@ -68,7 +68,7 @@ static bool comes_before(const Inst *call, const Inst *other) {
 static bool is_worth_it(Siblings *s, const Inst *elder, const Inst *call) {
     bool *varies = arena_array(s->scratch, bool, call->nargs + 1), some = false;
     for (int i = 0; i < call->nargs; i++) {
-        varies[i] = !opt_same_val(elder->args[i], call->args[i]);
+        varies[i] = !val_is_same(elder->args[i], call->args[i]);
         some |= !varies[i] && call->args[i]->kind != VAL_const;
     }
     if (!some) return false;

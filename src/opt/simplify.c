@@ -183,7 +183,7 @@ static void join_results(Simplify *s, Inst *inst) {
             if (end->op != OP_yield) continue;
             Val *value = ir_resolve(end->args[i]);
             if (!common) common = value;
-            else same &= opt_same_val(common, value);
+            else same &= val_is_same(common, value);
         }
         bool joins = common && same && is_from_outside(common, inst);
         if (joins) replace(inst->results[i], common);
@@ -341,7 +341,7 @@ static Inst *keep_condition(Simplify *s, Inst *loop) {
 
 static bool keeps(const Inst *end, int index, const Val *param, const Val *initial) {
     const Val *value = ir_resolve(end->args[index]);
-    return value == param || opt_same_val(value, initial);
+    return value == param || val_is_same(value, initial);
 }
 
 static bool never_changes(const Inst *loop, const Jumps *jumps, int index) {
