@@ -6,8 +6,8 @@
  *               uint16_t), everything else by pointer; a scalar or pointer result comes back by value, other results go
  *               through pointers that follow the parameters. For a kernel: (uint32_t x, y, z: groups; then as above). In
  *               files, it is the C function that the header declares (native.c).
- *   f.call      void (void *const *args): one pointer per parameter, in order, then one per result.
- *   f.kernel    kernels only: the RtKernel that describes it.
+ *   f.call      void (void *const *args): one pointer per parameter, in order, then one per result. The JIT's alone.
+ *   f.kernel    kernels only: the RtKernel that describes it. The JIT's alone.
  *   u           a uniform: its memory.
  *   slope.init  void (void): fills constants that need code; run it once after loading. Shared libraries and objects run it
  *               by themselves.

@@ -278,6 +278,7 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
     LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 10));
     LLVMSetGlobalConstant(kernel, true);
+    if (!e->for_jit) LLVMSetLinkage(kernel, LLVMInternalLinkage);
     return kernel;
 }
 

@@ -151,6 +151,7 @@ void emit_thunks(Emitter *e, FuncInfo *info) {
 
     const char *name = emit_symbol_name(e, func->name->text, ".call");
     LLVMValueRef uniform = LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, &e->ptr, 1, false));
+    if (!e->for_jit) LLVMSetLinkage(uniform, LLVMInternalLinkage);
     emit_attribute(e, uniform, of_function, "nounwind", 0);
     emit_begin(e, &state, uniform);
     call_inner(e, needs, inner, LLVMGetParam(uniform, 0));
