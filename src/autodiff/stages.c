@@ -197,37 +197,35 @@ static void transpose(Ad *ad, Making *x) {
     ad_transpose(ad, x);
 }
 
-static bool is_passed_on(const Val *v);
-
-/* In a branch, maybe: then it is a result of what branches. */
-static bool yields_passed(const Inst *branches, int index) {
-    for (int i = 0; i < branches->nregions; i++) {
-        const Inst *end = branches->regions[i]->last;
-        if (end && end->op == OP_yield && index < end->nargs && is_passed_on(ir_resolve(end->args[index])))
-            return true;
+/* By id: what a call hands over, or a branch that has such a call. */
+static void note_passed(void *user, Inst *inst) {
+    bool *passed = user;
+    if (inst->op == OP_call)
+        for (int i = 0; i < inst->nresults; i++) passed[inst->results[i]->id] = true;
+    Inst *owner = inst->parent->owner;
+    if (inst->op != OP_yield || !owner || (owner->op != OP_if && owner->op != OP_switch)) return;
+    for (int i = 0; i < inst->nargs && i < owner->nresults; i++) {
+        const Val *v = inst_operand(inst, i);
+        if (v->kind == VAL_inst && passed[v->id]) passed[owner->results[i]->id] = true;
     }
-    return false;
-}
-
-static bool is_passed_on(const Val *v) {
-    if (v->kind != VAL_inst) return false;
-    bool branches = v->inst->op == OP_if || v->inst->op == OP_switch;
-    return v->inst->op == OP_call || (branches && yields_passed(v->inst, v->index));
 }
 
 /* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space that grows with the
  * square of the length of a chain of calls, and double with each level of functions that call another twice. */
-static bool passes_much_on(const Making *x) {
+static bool passes_much_on(Ad *ad, const Making *x) {
     const int much = 64;
-    int passed = 0;
+    int count = 0;
     const ValVec *slots = &x->checkpoint->slots;
-    for (int i = 0; i < slots->count; i++) passed += is_passed_on(slots->at[i]);
-    return passed > much;
+    if (slots->count <= much) return false;
+    bool *passed = arena_array(ad->arena, bool, x->linear.func->nvals + 1);
+    region_walk(x->primal, note_passed, passed);
+    for (int i = 0; i < slots->count; i++) count += slots->at[i]->kind == VAL_inst && passed[slots->at[i]->id];
+    return count > much;
 }
 
 static void checkpoint(Ad *ad, Making *x) {
     ad_checkpoint(ad, x);
-    if (x->recursive || passes_much_on(x)) ad_push_slots(ad, x);
+    if (x->recursive || passes_much_on(ad, x)) ad_push_slots(ad, x);
     ad_restore(ad, x);
 }
 

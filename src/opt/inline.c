@@ -93,23 +93,37 @@ static bool is_normal(const Func *func, Shape shape) {
     return !shape.has_jumps && returns_at_end(func, shape);
 }
 
+static bool has_at_most(const Region *region, int *left) {
+    for (const Inst *inst = region->first; inst && --*left >= 0; inst = inst->next)
+        for (int i = 0; i < inst->nregions; i++)
+            if (!has_at_most(inst->regions[i], left)) return false;
+    return *left >= 0;
+}
+
+static bool is_small(const Inliner *n, const Func *func) {
+    int left = n->policy.max_size;
+    return func->body && (left == INT_MAX || has_at_most(func->body, &left));
+}
+
 /* Takes the size of a region from `left`, with all that would be copied into it. */
-static void take_whole(const Region *region, int *left, const Chain *chain, int depth) {
+static void take_whole(const Inliner *n, const Region *region, int *left, const Chain *chain, int depth) {
     for (const Inst *inst = region->first; inst && *left >= 0; inst = inst->next) {
         --*left;
-        for (int i = 0; i < inst->nregions; i++) take_whole(inst->regions[i], left, chain, depth);
-        bool copied = inst->op == OP_call && inst->callee->body && depth < MAX_DEPTH;
-        if (!copied || is_in(chain, inst->callee)) continue;
+        for (int i = 0; i < inst->nregions; i++) take_whole(n, inst->regions[i], left, chain, depth);
+        bool copied = inst->op == OP_call && depth < MAX_DEPTH && !is_in(chain, inst->callee) &&
+                      is_small(n, inst->callee);
+        if (!copied) continue;
         Chain inner = {inst->callee, chain};
-        take_whole(inst->callee->body, left, &inner, depth + 1);
+        take_whole(n, inst->callee->body, left, &inner, depth + 1);
     }
 }
 
 static bool fits_whole(const Inliner *n, const Func *callee) {
-    int left = n->policy.max_whole - n->growth;
+    int left = n->policy.max_whole ? n->policy.max_whole - n->growth : INT_MAX;
+    if (n->policy.max_each && n->policy.max_each < left) left = n->policy.max_each;
     Chain chain = {callee, NULL};
-    if (n->policy.max_whole) take_whole(callee->body, &left, &chain, n->depth);
-    return left >= 0 || !n->policy.max_whole;
+    if (left < INT_MAX) take_whole(n, callee->body, &left, &chain, n->depth);
+    return left >= 0;
 }
 
 static bool fits_nest(const Inst *call, Shape shape) {
