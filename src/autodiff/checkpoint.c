@@ -523,6 +523,28 @@ static void share_slots(Policy *p, Inst *inst, const ValVec *columns, ValVec *ke
         }
 }
 
+/* Each of the branches around yields on what one in them keeps. Where these are many, and so are the values, they go to the tape instead: or what they take would
+ * grow with the square of their number. */
+enum { DEEP = 8, MANY_KEPT = 64 };
+
+static bool is_deep(const Inst *branches) {
+    int depth = 0;
+    for (const Inst *at = branches; depth < DEEP && at && at->op != OP_loop; at = at->parent->owner) depth++;
+    return depth == DEEP;
+}
+
+static void keep_in_branch(Policy *p, Region *region, ValVec *mine) {
+    Region *reverse = map_get(&p->in->mirror, PTR_KEY(region));
+    Builder head = head_builder(p, reverse);
+    const Inst *loop = region->owner;
+    while (loop && loop->op != OP_loop) loop = loop->parent->owner;
+    for (int i = 0; i < mine->count; i++) tell(p, mine->at[i], loop, true);
+    Val **again = ad_keep_on_stack(p->ad, p->in, region, &head, mine);
+    for (int i = 0; i < mine->count; i++) stand_in(p, mine->at[i], again[i]);
+    end_head(p, reverse, &head);
+    mine->count = 0;
+}
+
 /* What an iteration skips is not kept: a branch of the body of a loop that alone has something to keep does so itself. */
 static void save_branches(Policy *p, Inst *inst, ValVec *kept) {
     ValVec *columns = arena_array(p->ad->arena, ValVec, inst->nregions);
@@ -530,6 +552,7 @@ static void save_branches(Policy *p, Inst *inst, ValVec *kept) {
     int keepers = 0, last = 0;
     for (int k = 0; k < inst->nregions; k++) {
         columns[k] = save_region(p, inst->regions[k]);
+        if (columns[k].count > MANY_KEPT && is_deep(inst)) keep_in_branch(p, inst->regions[k], &columns[k]);
         if (columns[k].count == 0) continue;
         keepers++;
         last = k;

@@ -47,14 +47,11 @@ void ad_declare_recursive(Ad *ad, Making *x) {
 
 void ad_push_slots(Ad *ad, Making *x) {
     ValVec *slots = &x->checkpoint->slots;
-    Builder tail = build_before(x->primal->last);
     Builder head = x->reversed->first ? build_before(x->reversed->first) : build_at_end(x->reversed);
-    for (int i = 0; i < slots->count; i++) ad_push(ad, &tail, x->tape, slots->at[i]);
-    for (int i = slots->count - 1; i >= 0; i--) {
-        Val *v = ad_pop(ad, &head, x->reverse_tape, slots->at[i]->type, slots->at[i]->name);
-        map_put(ad->arena, &x->checkpoint->stand_in, PTR_KEY(slots->at[i]), v);
-        x->checkpoint->head = v->inst;
-    }
+    Val **again = ad_keep_on_stack(ad, x, x->primal, &head, slots);
+    for (int i = 0; i < slots->count; i++)
+        map_put(ad->arena, &x->checkpoint->stand_in, PTR_KEY(slots->at[i]), again[i]);
+    if (slots->count) x->checkpoint->head = again[0]->inst;
     slots->count = 0;
 }
 

@@ -75,6 +75,15 @@ Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
     return build_load(b, build_bitcast(b, words, type_pointer(ad->m->types, type)));
 }
 
+Val **ad_keep_on_stack(Ad *ad, const Making *making, Region *region, Builder *head, const ValVec *values) {
+    Val **again = arena_array(ad->arena, Val *, values->count + 1);
+    Builder tail = build_before(region->last);
+    for (int i = 0; i < values->count; i++) ad_push(ad, &tail, making->tape, values->at[i]);
+    for (int i = values->count - 1; i >= 0; i--)
+        again[i] = ad_pop(ad, head, making->reverse_tape, values->at[i]->type, values->at[i]->name);
+    return again;
+}
+
 /* ---- objects, scalar by scalar */
 
 static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore);

@@ -82,15 +82,11 @@ static void set_firm(Untaken *u, Val *v) {
 
 static void visit_region(Untaken *u, const Region *region);
 
-/* Takes back what became firm outside of `owner` since `mark`. */
+/* Takes back what became firm outside of `owner` since `mark`. What is inside stays as it is, whatever comes. */
 static void take_back(Untaken *u, const Inst *owner, int mark) {
-    int kept = mark;
-    for (int i = mark; i < u->log.count; i++) {
-        Val *v = u->log.at[i];
-        if (inst_contains(owner, v)) u->log.at[kept++] = v;
-        else u->firm[v->id] = false;
-    }
-    u->log.count = kept;
+    for (int i = mark; i < u->log.count; i++)
+        if (!inst_contains(owner, u->log.at[i])) u->firm[u->log.at[i]->id] = false;
+    u->log.count = mark;
 }
 
 /* What is outside of a branch is firm if every region makes it so. */

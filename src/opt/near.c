@@ -64,14 +64,12 @@ static Inst *behind_call(const Call *calls, int count, int number) {
     return i < count ? calls[i].inst->next : NULL;
 }
 
-static void visit_region(Near *n, Region *region, bool in_loop) {
+static void move_loads(Near *n, Region *region) {
     Call calls[MOST_CALLS];
     int number = 0, written = 0, ncalls = 0; /* `written`: what is next that may write */
     for (Inst *inst = region->last, *prev; inst; inst = prev) {
         prev = inst->prev;
-        for (int i = 0; i < inst->nregions; i++)
-            visit_region(n, inst->regions[i], in_loop || inst->op == OP_loop);
-        const Val *read = in_loop && can_wait(inst) ? inst->results[0] : NULL;
+        const Val *read = can_wait(inst) ? inst->results[0] : NULL;
         bool waits = read && n->region[read->id] == region && n->number[read->id] >= written;
         Inst *at = waits ? behind_call(calls, ncalls, n->number[read->id]) : NULL;
         if (at) {
@@ -86,6 +84,16 @@ static void visit_region(Near *n, Region *region, bool in_loop) {
         if (doing.writes) written = number;
         if (doing.calls && ncalls < MOST_CALLS) calls[ncalls++] = (Call){inst, number};
     }
+}
+
+static void visit_region(Near *n, Region *region, bool in_loop) {
+    bool any = false;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        any |= in_loop && can_wait(inst);
+        for (int i = 0; i < inst->nregions; i++)
+            visit_region(n, inst->regions[i], in_loop || inst->op == OP_loop);
+    }
+    if (any) move_loads(n, region);
 }
 
 bool opt_near(Func *func) {
