@@ -439,8 +439,6 @@ Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, RoundLa
 
 /* ---- tape.c */
 Inst *ad_tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type);
-void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
-Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
 /* Values are pushed where the region ends, and popped at the head of the one that mirrors it: there they are the result. */
 Val **ad_keep_on_stack(Ad *ad, const Making *making, Region *region, Builder *head, const ValVec *values);
 int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */

@@ -219,7 +219,8 @@ static bool passes_much_on(Ad *ad, const Making *x) {
     if (slots->count <= much) return false;
     bool *passed = arena_array(ad->arena, bool, x->linear.func->nvals + 1);
     region_walk(x->primal, note_passed, passed);
-    for (int i = 0; i < slots->count; i++) count += slots->at[i]->kind == VAL_inst && passed[slots->at[i]->id];
+    for (int i = 0; i < slots->count; i++)
+        count += slots->at[i]->kind == VAL_inst && passed[slots->at[i]->id];
     return count > much;
 }
 

@@ -53,7 +53,8 @@ static Val *part(Ad *ad, Builder *b, Val *object, int index) {
     return build_elem(b, object, ir_const_int(ad->m, type_basic(ad->m->types, TYPE_int), index), true);
 }
 
-void ad_push(Ad *ad, Builder *b, Val *tape, Val *v) {
+/* Any value that can be stored. */
+static void push(Ad *ad, Builder *b, Val *tape, Val *v) {
     const Type *word = tape_type(ad, v->type);
     if (v->type->kind != TYPE_buffer) {
         push_one(b, tape, build_bitcast(b, v, word));
@@ -66,7 +67,7 @@ void ad_push(Ad *ad, Builder *b, Val *tape, Val *v) {
     for (int i = 0; i < BUFFER_WORDS; i++) push_one(b, tape, build_load(b, part(ad, b, words, i)));
 }
 
-Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
+static Val *pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
     const Type *word = tape_type(ad, type);
     if (type->kind != TYPE_buffer) return build_bitcast(b, pop_one(b, tape, word, name), type);
     Val *words = build_var(b, type_array(ad->m->types, word, BUFFER_WORDS), NULL, true);
@@ -78,9 +79,9 @@ Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
 Val **ad_keep_on_stack(Ad *ad, const Making *making, Region *region, Builder *head, const ValVec *values) {
     Val **again = arena_array(ad->arena, Val *, values->count + 1);
     Builder tail = build_before(region->last);
-    for (int i = 0; i < values->count; i++) ad_push(ad, &tail, making->tape, values->at[i]);
+    for (int i = 0; i < values->count; i++) push(ad, &tail, making->tape, values->at[i]);
     for (int i = values->count - 1; i >= 0; i--)
-        again[i] = ad_pop(ad, head, making->reverse_tape, values->at[i]->type, values->at[i]->name);
+        again[i] = pop(ad, head, making->reverse_tape, values->at[i]->type, values->at[i]->name);
     return again;
 }
 
@@ -112,8 +113,8 @@ static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
     const Type *type = at->type->args[0];
     if (type->kind == TYPE_array) save_elements(ad, b, tape, at, restore);
     else if (type->kind == TYPE_record || type->kind == TYPE_vector) save_parts(ad, b, tape, at, restore);
-    else if (restore) build_store(b, at, ad_pop(ad, b, tape, type, NULL));
-    else ad_push(ad, b, tape, build_load(b, at));
+    else if (restore) build_store(b, at, pop(ad, b, tape, type, NULL));
+    else push(ad, b, tape, build_load(b, at));
 }
 
 Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object) {
@@ -269,12 +270,12 @@ static bool fits_stack(const Keeping *keep, const Val *v) {
 
 static void store_on_stack(Stay *x, Val *v, int index) {
     (void)index;
-    ad_push(x->ad, &x->tail, x->keep->making->tape, v);
+    push(x->ad, &x->tail, x->keep->making->tape, v);
 }
 
 static Val *load_from_stack(Stay *x, const Val *v, int index) {
     (void)index;
-    return ad_pop(x->ad, &x->keep->head, x->keep->making->reverse_tape, v->type, v->name);
+    return pop(x->ad, &x->keep->head, x->keep->making->reverse_tape, v->type, v->name);
 }
 
 /* The first that fits. Both are on the tape, which is memory that grows, or local arrays where its size is known (emit/tape.c). */

@@ -15,7 +15,12 @@ static bool pass_waves(Func *func) {
     return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
 }
 
-enum { MOST_INLINED = 40, MOST_EACH = 1000, MOST_INLINED_ONCE = 1500, MOST_OF_KERNEL = 2500 }; /* instructions */
+enum {
+    MOST_INLINED = 40,
+    MOST_EACH = 1000,
+    MOST_INLINED_ONCE = 1500,
+    MOST_OF_KERNEL = 2500
+}; /* instructions */
 
 /* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. What that brings in may be called in one
  * place again, and so on; NVIDIA's compiler needs minutes for what is too large. */
@@ -30,7 +35,8 @@ static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
  * step: a callee that would become too long is left to take in what it calls itself. */
 static bool pass_inline(Func *func) {
     const int64_t growth = 2000000;
-    InlinePolicy policy = {.max_size = MOST_INLINED, .max_each = MOST_EACH, .max_growth = growth, .any_form = true};
+    InlinePolicy policy = {
+        .max_size = MOST_INLINED, .max_each = MOST_EACH, .max_growth = growth, .any_form = true};
     if (func->module->many_threads && func->group_size[0] > 0) {
         policy.max_size = MOST_INLINED_ONCE;
         policy.may = is_for_kernel;

@@ -13,7 +13,7 @@
 typedef struct InlinePolicy {
     int max_size; /* instructions of a callee; functions that say [ForceInline] may be of any size */
     int max_whole; /* instructions that all copies in a function may have, with a callee's own callees; 0: any number */
-    int max_each;  /* instructions of a callee with what would be copied into it; 0: any number */
+    int max_each; /* instructions of a callee with what would be copied into it; 0: any number */
     int64_t
         max_growth; /* instructions added to the whole module, beyond which only these are taken; 0: any number */
     /* Asked last, about every callee that could be inlined, [ForceInline] included: what has a derivative of its own
