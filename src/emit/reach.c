@@ -53,10 +53,26 @@ static void note_call(ReachedFunc *callee, ReachedFunc *caller, const Inst *call
     callee->loops_around = inst_loops_around(call);
 }
 
+static void count_inst(void *user, Inst *inst) {
+    int64_t *count = user;
+    (void)inst;
+    ++*count;
+}
+
+/* Compilers write such a loop out, or so it may be. */
+static bool is_short(const Inst *loop) {
+    const int64_t most_rounds = 256, most_written = 1024; /* instructions */
+    int64_t rounds = loop_most_trips(loop), size = 0;
+    if (rounds > most_rounds) return false;
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inst, &size);
+    return rounds * size <= most_written;
+}
+
 static void note_loop(ReachedFunc *info, const Inst *loop) {
     int loops = inst_loops_around(loop) + 1;
     if (info->loops < loops) info->loops = loops;
-    info->needs |= NEEDS_ROWS;
+    info->needs |= NEEDS_LOOP;
+    if (is_short(loop)) info->needs |= NEEDS_LOOP_ROWS;
 }
 
 static bool has_rows(const Type *type) {
@@ -74,15 +90,18 @@ static bool has_rows(const Type *type) {
     return false;
 }
 
-static void note_rows(ReachedFunc *info, const Type *type) {
+/* `inst`: that has such a value; NULL: it is a parameter. What a function that is called from outside does out of its loops is done once in a call. */
+static void note_rows(ReachedFunc *info, const Inst *inst, const Type *type) {
     const Type *target = ir_target(type);
-    if (has_rows(target ? target : type)) info->needs |= NEEDS_ROWS;
+    if (!has_rows(target ? target : type)) return;
+    bool is_once = (info->func->flags & FUNC_EXPORT) && !(inst && inst_loops_around(inst));
+    info->needs |= is_once ? NEEDS_ROWS : NEEDS_ROWS | NEEDS_LOOP_ROWS;
 }
 
 static void reach_from_inst(void *user, Inst *inst) {
     Walk *walk = user;
     walk->from->size++;
-    for (int i = 0; i < inst->nresults; i++) note_rows(walk->from, inst->results[i]->type);
+    for (int i = 0; i < inst->nresults; i++) note_rows(walk->from, inst, inst->results[i]->type);
     switch ((Op)inst->op) {
     case OP_call: {
         ReachedFunc *callee = reach_func(walk->reached, inst->callee);
@@ -238,7 +257,7 @@ Reached emit_reach(Arena *arena, Module *module, bool wide) {
     for (int i = 0; i < reached.funcs.count && !reached.missing; i++) {
         Walk walk = {&reached, reached.funcs.at[i]};
         for (int k = 0; k < walk.from->func->nparams; k++)
-            note_rows(walk.from, walk.from->func->params[k].type);
+            note_rows(walk.from, NULL, walk.from->func->params[k].type);
         region_walk(walk.from->func->body, reach_from_inst, &walk);
         if (wide) reach_wide(&reached, walk.from);
     }

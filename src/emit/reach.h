@@ -13,13 +13,15 @@ typedef enum Needs {
     NEEDS_STATICS = 2,
     NEEDS_SHARED = 4,
     NEEDS_SINK = 8,
-    NEEDS_FIBER = 16,  /* waits at barriers */
-    NEEDS_IDS = 32,    /* asks which thread it is */
-    NEEDS_STACK = 64,  /* calls itself somewhere, or others in a long chain */
-    NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
-    NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
-    NEEDS_SIZES = 512, /* asks how large a group or a dispatch is */
-    NEEDS_ROWS = 1024, /* has loops, or numbers in rows of four: something to do at once */
+    NEEDS_FIBER = 16,       /* waits at barriers */
+    NEEDS_IDS = 32,         /* asks which thread it is */
+    NEEDS_STACK = 64,       /* calls itself somewhere, or others in a long chain */
+    NEEDS_LARGE = 128,      /* has variables above LARGE_SIZE */
+    NEEDS_STOP = 256,       /* may take so long that it looks whether it is to stop */
+    NEEDS_SIZES = 512,      /* asks how large a group or a dispatch is */
+    NEEDS_ROWS = 1024,      /* has numbers in rows of four, which may be done at once */
+    NEEDS_LOOP = 2048,      /* has loops, rounds of which may be */
+    NEEDS_LOOP_ROWS = 4096, /* has such rows in loops, or loops that become some once they are written out */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */

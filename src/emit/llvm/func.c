@@ -238,11 +238,11 @@ static bool stands_alone(const FuncInfo *info) {
            info->reached->whole > SMALL;
 }
 
-/* Without loops and rows of numbers, what LLVM finds to do at once in registers of 128 bits is not worth what it takes to bring it together; to look for it takes up to a third of the
- * time. */
-static bool loses_by_vectors(const Emitter *e, const FuncInfo *info) {
+/* Without rows of numbers, what LLVM finds to do at once in registers of 128 bits is not worth what it takes to bring it together; to look for it takes up to a third of the
+ * time. Without loops there is nothing at all to find; with them, rounds may be done at once, but of one round nothing. */
+static bool loses_by_vectors(const Emitter *e, const FuncInfo *info, uint32_t seek) {
     enum { NARROW = 16 };
-    return stands_alone(info) && !(info->reached->needs & NEEDS_ROWS) && e->habits.row == NARROW;
+    return stands_alone(info) && !(info->reached->needs & seek) && e->habits.row == NARROW;
 }
 
 /* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, and that for
@@ -266,8 +266,12 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
-    if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE) || loses_by_vectors(e, info))
+    if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE) ||
+        loses_by_vectors(e, info, NEEDS_LOOP | NEEDS_ROWS))
         emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
+    else if (e->options->level > 0 && (info->reached->needs & NEEDS_LOOP) &&
+             loses_by_vectors(e, info, NEEDS_LOOP_ROWS))
+        emit_string_attribute(e, info->function, ROUNDS_ALONE, "");
     if (is_large || (func->flags & FUNC_NOINLINE) || (stands_alone(info) && e->options->level > 0))
         emit_attribute(e, info->function, of_function, "noinline", 0);
     e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;

@@ -380,16 +380,22 @@ void emit_debug_none(Emitter *e);
 void emit_debug_finish(Emitter *e);
 
 /* ---- passes.c */
-const char *passes_of(int level, bool is_device); /* that LLVM runs, as text; `level` is 0 to 3 */
+/* That LLVM runs, as text. */
+typedef struct Passes {
+    const char *first;
+    const char *rest; /* from the search for vectors in straight code on; NULL: `first` is all */
+} Passes;
+Passes passes_of(int level, bool is_device); /* `level` is 0 to 3 */
 
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 /* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is also
- * UNLIKELY, which is a word of our own, keeps the second. */
+ * UNLIKELY, which is a word of our own, keeps the second. So is ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one. */
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
 #define UNLIKELY        "slope-unlikely"
+#define ROUNDS_ALONE    "slope-rounds-alone"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

@@ -54,15 +54,16 @@ static const char most[] =
     "function<eager-inv>("
     "float2int,loop(" ROTATE ",loop-deletion),inject-tli-mappings,loop-vectorize,infer-alignment," COMBINE ","
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;"
-    "sink-common-insts>,"
-    "slp-vectorizer,vector-combine,loop-unroll<O3>,sroa<preserve-cfg>,infer-alignment,"
+    "sink-common-insts>)";
+static const char rest[] =
+    "function<eager-inv>(slp-vectorizer,vector-combine,loop-unroll<O3>,sroa<preserve-cfg>,infer-alignment,"
     "loop-mssa(licm<allowspeculation>),loop-sink,instsimplify,div-rem-pairs,tailcallelim,"
     "simplifycfg<switch-range-to-icmp;speculate-unpredictables>),"
     "globaldce,constmerge";
 
-const char *passes_of(int level, bool is_device) {
+Passes passes_of(int level, bool is_device) {
     /* What nobody calls goes first: of kernels that do several items at once, the form for one. */
     static const char *const all[] = {"default<O0>", "globaldce,default<O1>", "globaldce,default<O2>",
                                       "globaldce,default<O3>"};
-    return level == 3 && !is_device ? most : all[level];
+    return level == 3 && !is_device ? (Passes){most, rest} : (Passes){all[level], NULL};
 }

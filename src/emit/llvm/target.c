@@ -216,8 +216,18 @@ static void exchange(LLVMModuleRef module, const char *attribute) {
     }
 }
 
-static bool is_unlikely(LLVMValueRef function) {
-    return LLVMGetStringAttributeAtIndex(function, of_function, UNLIKELY, sizeof UNLIKELY - 1) != NULL;
+static bool is_called(LLVMValueRef function, const char *word) {
+    return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
+}
+
+static bool is_unlikely(LLVMValueRef function) { return is_called(function, UNLIKELY); }
+
+/* No passes but the one for vectors in straight code ask for it after those for loops. */
+static void leave_rounds_alone(LLVMModuleRef module) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_VECTORS, sizeof WITHOUT_VECTORS - 1);
+    LLVMAttributeRef given = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (is_called(f, ROUNDS_ALONE)) LLVMAddAttributeAtIndex(f, of_function, given);
 }
 
 /* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops are tested
@@ -252,7 +262,10 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     if (vectorises) keep_vectors_narrow(module);
-    LLVMErrorRef failure = LLVMRunPasses(module, passes_of(level, is_device), machine, tuning);
+    Passes passes = passes_of(level, is_device);
+    LLVMErrorRef failure = LLVMRunPasses(module, passes.first, machine, tuning);
+    leave_rounds_alone(module);
+    if (!failure && passes.rest) failure = LLVMRunPasses(module, passes.rest, machine, tuning);
     take_back(module, WITHOUT_VECTORS);
     bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
