@@ -157,7 +157,7 @@ struct SlopeSession {
 typedef struct Limits {
     size_t bytes, most_bytes;
     double seconds, most_seconds; /* of the processor, before the stage that is at work */
-    double started;               /* when that began; 0: none is */
+    double started, began;        /* when that did, by the processor; 0: none is; ... and by the clock */
     size_t taken;                 /* bytes since the clock was looked at */
     DiagId exceeded;              /* of the row that says so; 0: nothing was */
 } Limits;

@@ -173,6 +173,23 @@ static void keep_report(void *user, LLVMErrorRef failure) {
     LLVMDisposeErrorMessage(message);
 }
 
+/* It is given objects alone, so that it need not know which processor this is: to find out takes LLVM longer than all else here. */
+static LLVMErrorRef new_lljit(LLVMOrcLLJITRef *lljit) {
+    char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
+    LLVMTargetRef target = NULL;
+    LLVMOrcLLJITBuilderRef builder = NULL;
+    if (!LLVMGetTargetFromTriple(triple, &target, &message)) {
+        LLVMTargetMachineRef any = LLVMCreateTargetMachine(target, triple, "", "", LLVMCodeGenLevelNone,
+                                                           LLVMRelocPIC, LLVMCodeModelJITDefault);
+        builder = LLVMOrcCreateLLJITBuilder();
+        LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
+            builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(any));
+    }
+    LLVMDisposeMessage(message);
+    LLVMDisposeMessage(triple);
+    return LLVMOrcCreateLLJIT(lljit, builder);
+}
+
 EmitJit *jit_new(const EmitJitConfig *config, EmitError *error) {
     error->text[0] = '\0';
     EmitJit *jit = calloc(1, sizeof *jit);
@@ -182,7 +199,7 @@ EmitJit *jit_new(const EmitJitConfig *config, EmitError *error) {
     }
     jit->runtime = config->runtime;
     jit->cache = config->cache;
-    LLVMErrorRef failure = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
+    LLVMErrorRef failure = new_lljit(&jit->lljit);
     if (failure) {
         error_take(error, failure);
         free(jit);
