@@ -189,6 +189,7 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
 /* How much there is of what LLVM takes more than its share of time for. */
 typedef struct FuncSize {
     int branches, loops; /* loops are branches, too */
+    int compare;         /* branches that compare floats */
     int longest;         /* instructions without a branch between them */
     int all, likely;     /* instructions, and those of them in what a choice within calls likely */
 } FuncSize;
@@ -196,11 +197,18 @@ typedef struct FuncSize {
 /* An element of a tape has an index and an address. */
 static int llvm_length(const Inst *inst) { return op_has(inst->op, OP_TAPE) ? 3 : 1; }
 
+static bool compares_floats(const Inst *branch) {
+    const Val *asked = ir_resolve(branch->args[0]);
+    return asked->kind == VAL_inst && op_has(asked->inst->op, OP_COMPARES) &&
+           type_is_float(asked->inst->args[0]->type);
+}
+
 static void measure(const Region *region, FuncSize *size) {
     int length = 0;
     for (const Inst *inst = region->first; inst; length += llvm_length(inst), inst = inst->next) {
         size->branches += inst->op == OP_if || inst->op == OP_loop;
         size->loops += inst->op == OP_loop;
+        size->compare += inst->op == OP_if && compares_floats(inst);
         if (inst->op == OP_if && inst_has(inst, INST_LIKELY)) size->likely += region_size(inst->regions[0]);
         for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
     }
@@ -245,18 +253,20 @@ static bool loses_by_vectors(const Emitter *e, const FuncInfo *info, uint32_t se
     return stands_alone(info) && !(info->reached->needs & seek) && e->habits.row == NARROW;
 }
 
-/* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, and that for
- * vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
+/* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, but with their cube where
+ * they compare one float again and again, and that for vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
  * and the order of instructions take minutes. */
 static void size_attributes(Emitter *e, FuncInfo *info) {
-    enum { MANY_LOOPS = 128, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
+    enum { MANY_LOOPS = 128, MANY_COMPARE = 200, TOO_MANY_BRANCHES = 1000 };
+    enum { LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
     enum {
         MUCH_LIKELY = 4
     }; /* a quarter of what is unlikely: then it has a nest that runs as a rule if another does not */
     const Func *func = info->func;
     FuncSize size = {0};
     if (func->body) measure(func->body, &size);
-    bool is_large = size.branches > TOO_MANY_BRANCHES || (size.loops > MANY_LOOPS && !e->device);
+    bool is_large = size.branches > TOO_MANY_BRANCHES || size.compare > MANY_COMPARE ||
+                    (size.loops > MANY_LOOPS && !e->device);
     bool is_unlikely = (func->flags & FUNC_UNLIKELY) && size.likely <= size.all / MUCH_LIKELY && !e->device;
     is_large |= is_unlikely;
     if (func->flags & FUNC_INLINE) is_large = false;

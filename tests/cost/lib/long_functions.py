@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""long_functions.py SHAPE: a program whose main compares the forward and the backward derivative of a long function f at three places, and prints SHAPE if they agree."""
+"""long_functions.py SHAPE [COUNT]: a program whose main compares the forward and the backward derivative of a long function f at three places, and prints SHAPE if they agree."""
 import sys
 
 HEAD = "[Differentiable] float f(float x, no_diff int n) {\n    float y = x;\n"
@@ -15,9 +15,9 @@ def calls_two():
     yield HEAD + f"    y = f{count - 1}(x, n);" + TAIL
 
 
-def else_ifs():
-    """One of 1000."""
-    yield HEAD + "    " + "\n    else ".join(f"if (y < {i / 150 - 2}) y = y * x + {i};" for i in range(1000)) + TAIL
+def else_ifs(count=1000):
+    """One of them."""
+    yield HEAD + "    " + "\n    else ".join(f"if (y < {i / 150 - 2}) y = y * x + {i};" for i in range(count)) + TAIL
 
 
 def goes_on():
@@ -31,7 +31,7 @@ def in_each_other():
     yield HEAD + "\n".join(f"    if (y < {500 - i}.5) {{ y = y * x + {i % 5};" for i in range(250)) + "}" * 250 + TAIL
 
 
-print("\n".join(globals()[sys.argv[1]]()))
+print("\n".join(globals()[sys.argv[1]](*map(int, sys.argv[2:]))))
 print("""void main() {
     bool all = true;
     for (int k = 0; k < 3; k++) {
