@@ -264,6 +264,8 @@ static int register_bits(void) {
 #endif
 }
 
+static bool pass_pairs(Func *func) { return opt_pairs(func, register_bits()); }
+
 /* Debuggers show one item. */
 static int wanted_lanes(const Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
@@ -422,7 +424,7 @@ static const struct {
     {"skip", 2, .run = opt_skip, .cleans = true},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
-    {"pairs", 2, .run = opt_pairs, .cleans = true},
+    {"pairs", 2, .run = pass_pairs, .cleans = true},
     {"order", 2, .run = opt_order, .cleans = true},
     {"terms", 2, .run = opt_terms, .simplifies = true, .cleans = true},
     {"calls", 2, .run = opt_calls},

@@ -68,9 +68,11 @@ bool opt_near(Func *func);        /* near.c: what is read from a buffer is read 
 bool opt_pad_rows(Func *func);    /* padded.c: rows of local arrays fill whole vectors */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
-bool opt_pairs(Func *func);       /* pairs.c: two products that a loop adds up have a sum each */
 bool opt_terms(Func *func);       /* terms.c: quotients that are added up are computed before */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
+
+/* ---- pairs.c: two products that a loop adds up have a sum each, unless a short one would fill registers of more than 128 bits with them */
+bool opt_pairs(Func *func, int register_bits);
 
 /* ---- cse.c: instructions that compute the same; their operands are resolved */
 bool opt_is_repeatable(

@@ -3,11 +3,13 @@
  *     sum = sum + (dw * x + w * dx)             a = a + dw * x; b = b + w * dx;       behind it: sum = a + b
  *
  * That is what the differential of `sum += w * x` does. Processors multiply and add in one operation: a round takes one less than where the products are added up first, and the next does
- * not wait for two of them. Only sums whose order is free are taken apart. LLVM would put them together again where it writes out the loop: there their order is free no more. */
+ * not wait for two of them. Only sums whose order is free are taken apart. LLVM would put them together again where it writes out the loop: there their order is free no more. With wide registers a
+ * short loop is written out within the rounds of another that are done at once: then its numbers fill the registers, and one sum in the order of the terms is better. */
 #include "lanes.h"
 
 typedef struct Pairs {
     int *uses; /* by Val.id */
+    bool wide; /* registers for vectors are */
     bool changed;
 } Pairs;
 
@@ -69,22 +71,29 @@ static void part(Inst *loop, int index, const Inst *pair) {
     old->forward = build_sum(&behind, inst_renew_result(loop, index), other);
 }
 
+static void keep_order(const Inst *loop, int index, Inst *pair) {
+    inst_operand(loop->regions[1]->last, index)->inst->flags &= (uint8_t)~INST_FREE;
+    pair->flags &= (uint8_t)~INST_FREE;
+}
+
 static void look_at(void *user, Inst *loop) {
     Pairs *p = user;
     if (loop->op != OP_loop || !goes_round_only(loop)) return;
     for (int i = 0, count = loop->nargs; i < count; i++) {
         Inst *pair = find_pair(p, loop, i);
         if (!pair) continue;
-        part(loop, i, pair);
+        if (p->wide && lanes_is_short(loop)) keep_order(loop, i, pair);
+        else part(loop, i, pair);
         p->changed = true;
     }
 }
 
-bool opt_pairs(Func *func) {
+bool opt_pairs(Func *func, int register_bits) {
     const Module *module = func->module;
     if (!func->body || module->many_threads || module->orders_sums) return false;
     Arena *scratch = arena_scratch(module->arena);
-    Pairs p = {.uses = region_count_uses(scratch, func->body)};
+    enum { NARROW = 128 };
+    Pairs p = {.uses = region_count_uses(scratch, func->body), .wide = register_bits > NARROW};
     region_walk(func->body, look_at, &p);
     if (p.changed) ir_resolve_func(func);
     arena_free(scratch);

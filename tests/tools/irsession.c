@@ -78,6 +78,8 @@ static bool marches(Func *func) {
     return opt_order(func);
 }
 
+static bool pairs(Func *func) { return opt_pairs(func, 128); }
+static bool pairs_wide(Func *func) { return opt_pairs(func, 256); }
 static bool sink(Func *func) { return opt_sink(func, 1); }
 
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
@@ -132,18 +134,18 @@ static const struct {
     const char *name;
     Pass pass;
 } table[] = {
-    {"inline", inline_all},     {"sroa", opt_sroa},     {"sroa_keep", sroa_keep},
-    {"ssa", opt_ssa},           {"dce", opt_dce},       {"simplify", opt_simplify},
-    {"cse", opt_cse},           {"licm", opt_licm},     {"upward", opt_upward},
-    {"untape", opt_untape},     {"unroll", opt_unroll}, {"pure", infer_pure},
-    {"exits", opt_lower_exits}, {"share", opt_share},   {"range", range},
-    {"legalize", legalize},     {"together", together}, {"scalars", opt_scalars},
-    {"order", order},           {"pack", opt_pack},     {"first", first},
-    {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
-    {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
-    {"near", opt_near},         {"marches", marches},   {"turn", opt_turn},
-    {"skip", opt_skip},         {"ways", opt_ways},     {"sink", sink},
-    {"pairs", opt_pairs},
+    {"inline", inline_all},     {"sroa", opt_sroa},         {"sroa_keep", sroa_keep},
+    {"ssa", opt_ssa},           {"dce", opt_dce},           {"simplify", opt_simplify},
+    {"cse", opt_cse},           {"licm", opt_licm},         {"upward", opt_upward},
+    {"untape", opt_untape},     {"unroll", opt_unroll},     {"pure", infer_pure},
+    {"exits", opt_lower_exits}, {"share", opt_share},       {"range", range},
+    {"legalize", legalize},     {"together", together},     {"scalars", opt_scalars},
+    {"order", order},           {"pack", opt_pack},         {"first", first},
+    {"steps", opt_steps},       {"asked", opt_asked},       {"asked_before", asked_before},
+    {"terms", terms},           {"fill", opt_fill},         {"unlikely", opt_outline_unlikely},
+    {"near", opt_near},         {"marches", marches},       {"turn", opt_turn},
+    {"skip", opt_skip},         {"ways", opt_ways},         {"sink", sink},
+    {"pairs", pairs},           {"pairs_wide", pairs_wide},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
