@@ -53,18 +53,12 @@ static void note_call(ReachedFunc *callee, ReachedFunc *caller, const Inst *call
     callee->loops_around = inst_loops_around(call);
 }
 
-static void count_inst(void *user, Inst *inst) {
-    int64_t *count = user;
-    (void)inst;
-    ++*count;
-}
-
 /* Compilers write such a loop out, or so it may be. */
 static bool is_short(const Inst *loop) {
     const int64_t most_rounds = 256, most_written = 1024; /* instructions */
     int64_t rounds = loop_most_trips(loop), size = 0;
     if (rounds > most_rounds) return false;
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inst, &size);
+    for (int i = 0; i < loop->nregions; i++) size += region_size(loop->regions[i]);
     return rounds * size <= most_written;
 }
 

@@ -624,6 +624,7 @@ typedef struct LoopJumps {
     Map of; /* loop -> InstVec: what goes on with its next round */
 } LoopJumps;
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
+bool loop_has_jumps(const Inst *loop); /* does a break or continue in its body go to it? */
 LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
 bool loop_step(const Inst *loop, int index, int64_t *step); /* in normal form; false: it is not constant */
 /* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */

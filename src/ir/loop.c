@@ -115,6 +115,22 @@ static void note_jump(void *user, Inst *inst) {
     vec_push(jumps->arena, found, inst);
 }
 
+typedef struct JumpTo {
+    const Inst *loop;
+    bool found;
+} JumpTo;
+
+static void find_jump_to(void *user, Inst *inst) {
+    JumpTo *jump = user;
+    jump->found |= (inst->op == OP_break || inst->op == OP_continue) && inst->target == jump->loop;
+}
+
+bool loop_has_jumps(const Inst *loop) {
+    JumpTo jump = {.loop = loop};
+    region_walk(loop->regions[1], find_jump_to, &jump);
+    return jump.found;
+}
+
 LoopJumps loop_find_jumps(Arena *arena, const Func *func) {
     LoopJumps jumps = {.arena = arena};
     if (func->body && !(func->flags & FUNC_NORMAL)) region_walk(func->body, note_jump, &jumps);

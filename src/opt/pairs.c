@@ -13,22 +13,6 @@ typedef struct Pairs {
     bool changed;
 } Pairs;
 
-typedef struct Jump {
-    const Inst *loop;
-    bool found;
-} Jump;
-
-static void look_for_jump(void *user, Inst *inst) {
-    Jump *jump = user;
-    jump->found |= (inst->op == OP_break || inst->op == OP_continue) && inst->target == jump->loop;
-}
-
-static bool goes_round_only(const Inst *loop) {
-    Jump jump = {.loop = loop};
-    region_walk(loop->regions[1], look_for_jump, &jump);
-    return loop->nregions == 2 && loop->regions[1]->last->op == OP_yield && !jump.found;
-}
-
 /* Such an operation of the loop's body, which one other uses. */
 static Inst *made_in(const Pairs *p, const Region *body, const Val *v, Op op) {
     bool is_made = v->kind == VAL_inst && v->inst->op == op && v->inst->parent == body;
@@ -78,10 +62,10 @@ static void keep_order(const Inst *loop, int index, Inst *pair) {
 
 static void look_at(void *user, Inst *loop) {
     Pairs *p = user;
-    if (loop->op != OP_loop || !goes_round_only(loop)) return;
+    if (loop->op != OP_loop || loop->nregions != 2 || loop->regions[1]->last->op != OP_yield) return;
     for (int i = 0, count = loop->nargs; i < count; i++) {
         Inst *pair = find_pair(p, loop, i);
-        if (!pair) continue;
+        if (!pair || loop_has_jumps(loop)) continue;
         if (p->wide && lanes_is_short(loop)) keep_order(loop, i, pair);
         else part(loop, i, pair);
         p->changed = true;

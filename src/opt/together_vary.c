@@ -159,26 +159,10 @@ static bool ends_with_yield(const Inst *inst) {
     return true;
 }
 
-typedef struct Jumps {
-    const Inst *target;
-    bool found;
-} Jumps;
-
-static void find_jump(void *user, Inst *inst) {
-    Jumps *jumps = user;
-    jumps->found |= (inst->op == OP_break || inst->op == OP_continue) && inst->target == jumps->target;
-}
-
-static bool has_jumps(const Inst *loop) {
-    Jumps jumps = {.target = loop};
-    region_walk(loop->regions[1], find_jump, &jumps);
-    return jumps.found;
-}
-
 bool rounds_part(const Rounds *r, const Inst *inst) {
     if (inst->op == OP_block || !ends_with_yield(inst)) return true;
     if (inst->op != OP_loop) return rounds_vary(r, inst->args[0]);
-    return rounds_vary(r, inst->regions[0]->last->args[0]) || has_jumps(inst);
+    return rounds_vary(r, inst->regions[0]->last->args[0]) || loop_has_jumps(inst);
 }
 
 static bool operand_varies(const Rounds *r, const Inst *inst) {
