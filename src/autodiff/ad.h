@@ -348,6 +348,9 @@ typedef struct Making {
     Checkpoint *checkpoint;
 } Making;
 
+/* ---- choose.c */
+bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in normal form; true: it changed */
+
 /* ---- sink.c */
 void ad_sink(Ad *ad, Func *func);
 void ad_sink_differentials(Ad *ad, const Making *making);
