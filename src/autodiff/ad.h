@@ -359,8 +359,9 @@ void ad_sink_differentials(Ad *ad, const Making *making);
 typedef struct Tangents {
     Builder *b;
     Val **p, **d; /* by id of the old value: its copy, its differential */
+    bool forward; /* they are not transposed */
 } Tangents;
-bool ad_has_factors(const Inst *inst, bool forward);                              /* has it a rule here? */
+bool ad_has_factors(const Tangents *t, const Inst *inst);                         /* has it a rule here? */
 Val *ad_factors_differential(const Tangents *known, const Inst *inst, Val *copy); /* NULL: zero */
 
 /* ---- linearize.c */

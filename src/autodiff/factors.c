@@ -65,8 +65,10 @@ static Val *of_log(const Tangents *t, const Inst *inst) {
 /* ---- quotients by exponentials
  *
  * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
- * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first. The reverse does so anyway, as it begins with the
- * quotient. */
+ * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first.
+ *
+ * The reverse begins with the quotient, so that nothing is too large; but where v is large, y / v is too small for a float, though its product with exp(x) is not. If only one exponential in v
+ * has a differential, it is multiplied by that first, and then by y, which takes nothing more. */
 
 enum { TERMS_DEEP = 4 };
 
@@ -93,6 +95,16 @@ static bool has_exponential(const Val *x, int depth) {
                                             has_exponential(inst->args[1], depth - 1)));
 }
 
+/* Terms of it that have a differential; many, if one of them is no exponential. */
+static int moving_terms(const Tangents *t, const Val *x, int depth) {
+    const int many = 2;
+    const Inst *inst = log_operand(x);
+    if (!diff(t, x)) return 0;
+    if (is_exponential(x)) return 1;
+    if (!has_exponential(x, depth)) return many;
+    return moving_terms(t, inst->args[0], depth - 1) + moving_terms(t, inst->args[1], depth - 1);
+}
+
 static Val *sum_of(const Tangents *t, Op op, Val *first, Val *second) {
     if (!first && second && op == OP_sub) return build_unary(t->b, OP_neg, second);
     if (!first || !second) return first ? first : second;
@@ -104,6 +116,8 @@ static Val *with_differential(const Tangents *t, Op op, Val *y, Val *x, int dept
     Val *d = diff(t, x);
     if (!d) return NULL;
     const Inst *inst = log_operand(x);
+    if (is_exponential(x) && !t->forward) /* transposed, from left to right */
+        return build_binary(t->b, OP_mul, primal(t, x), build_binary(t->b, op, exponent(t, x), y));
     if (is_exponential(x))
         return build_binary(t->b, OP_mul, build_binary(t->b, op, primal(t, x), y), exponent(t, x));
     if (!has_exponential(x, depth)) return build_binary(t->b, op, d, y);
@@ -126,8 +140,15 @@ static Val *of_quotient(const Tangents *t, const Inst *inst, Val *y) {
 
 /* ---- entries */
 
-bool ad_has_factors(const Inst *inst, bool forward) {
-    if (inst->op == OP_div) return forward && has_exponential(inst->args[1], TERMS_DEEP);
+static bool has_factors_below(const Tangents *t, const Inst *div) {
+    if (!has_exponential(div->args[1], TERMS_DEEP)) return false;
+    if (t->forward) return true;
+    bool also_above = diff(t, div->args[0]) && has_exponential(div->args[0], TERMS_DEEP);
+    return !also_above && moving_terms(t, div->args[1], TERMS_DEEP) == 1;
+}
+
+bool ad_has_factors(const Tangents *t, const Inst *inst) {
+    if (inst->op == OP_div) return has_factors_below(t, inst);
     return log_scale(inst) != 0 && has_log_factors(inst->args[0], LOG_FACTORS_DEEP);
 }
 

@@ -255,10 +255,10 @@ static Val *differential(Lin *l, const Inst *inst) {
 
 /* Logarithms, and quotients by exponentials. */
 static bool lin_factors(Lin *l, Inst *inst) {
-    if (!ad_has_factors(inst, l->mode == AD_fwd)) return false;
+    Tangents known = {&l->b, l->p, l->d, .forward = l->mode == AD_fwd};
+    if (!ad_has_factors(&known, inst)) return false;
     Val *y = copy_pure(l, inst);
     set_primal(l, inst->results[0], y);
-    Tangents known = {&l->b, l->p, l->d};
     set_diff(l, inst->results[0], ad_factors_differential(&known, inst, y));
     return true;
 }
