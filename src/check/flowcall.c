@@ -50,10 +50,17 @@ static bool gives_derivative(FlowWalk *w, const FlowCall *call) {
     return call->context ? is_diff_type(w, call, sig->result) : flow_is_diff(w, call->type);
 }
 
+/* A view of the library that has the place of its derivatives with it. */
+static bool is_own_reference(const Type *type) {
+    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+    return decl && (decl->flags & DECL_PRELUDE) && strcmp(decl->name->text, "DiffTensorView") == 0;
+}
+
 static bool takes_reference(FlowWalk *w, const FlowCall *call) {
     for (int i = 0; call->context && i < call->sig.nparams; i++) {
         const ParamSig *param = &call->sig.params[i];
         if (!param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context)) return true;
+        if (i == 0 && call->sig.has_this && is_own_reference(param->type)) return true;
     }
     return false;
 }

@@ -66,7 +66,8 @@ static void put_hole(Subject *s, const Hole *hole, Width width, bool plain) {
     const Form *form = form_of(s, hole->argument, width);
     size_t size = hole->is_pointer ? sizeof hole->buffer.data : sizeof hole->buffer;
     memcpy(primal_in(form, plain) + hole->at[width], &hole->buffer, size);
-    if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, size);
+    if (hole->own) memcpy(primal_in(form, plain) + hole->diff_at[width], &hole->diff, size);
+    else if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, size);
 }
 
 static void put_inputs(Subject *s, Width width, bool plain, const double *x) {
@@ -78,7 +79,8 @@ static void put_inputs(Subject *s, Width width, bool plain, const double *x) {
         char *memory = slot->hole >= 0 ? s->holes.at[slot->hole].start
                                        : primal_in(form_of(s, slot->argument, width), plain);
         gradcheck_put(slot_kind(slot, width), memory + slot->at[width], x[slot->in]);
-        if (slot->mirrored && !plain)
+        if (slot->own) gradcheck_put(slot_kind(slot, width), memory + slot->diff_at[width], x[slot->in]);
+        else if (slot->mirrored && !plain)
             gradcheck_put(slot_kind(slot, width), diff_before(s, slot, width), x[slot->in]);
     }
 }

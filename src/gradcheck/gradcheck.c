@@ -43,7 +43,7 @@ static bool is_differentiable(Check *check, Decl *decl, DiffMode mode) {
 
 static void collect_function(Check *check, Decl *decl, Subjects *subjects) {
     bool has_body = decl->body || decl->lazy.count;
-    if (!has_body || (decl->flags & (DECL_REQUIREMENT | DECL_ENTRY)) || decl->flavour == FUNC_ref) return;
+    if (!has_body || (decl->flags & DECL_REQUIREMENT) || decl->flavour == FUNC_ref) return;
     if (!is_differentiable(check, decl, DIFF_fwd) && !is_differentiable(check, decl, DIFF_bwd)) return;
     Subject *s = new_subject(check, decl, unit_qualified_name(check->program->unit, decl));
     s->is_generic = unit_is_generic(decl);
@@ -477,6 +477,18 @@ static const char *lost_text(Check *check, const Subject *s) {
     return text.at;
 }
 
+/* Derivatives go there as well; but only parameters are inputs. */
+static const char *unchecked_text(Check *check, const Subject *s) {
+    for (int i = 0; i < s->survey.globals.count; i++) {
+        const Global *global = s->survey.globals.at[i];
+        if (global->kind == GLOBAL_uniform && gradcheck_holds_view(global->type))
+            return format_text(check->arena,
+                               "right, but the elements of '%s', which is no parameter, were constants",
+                               global->name->text);
+    }
+    return NULL;
+}
+
 /* Uniforms get back what the host set; buffers that were made for the check are gone. */
 static void clean_up(Check *check) {
     for (int i = 0; i < check->restored.count; i++) {
@@ -495,6 +507,7 @@ static void check_one(Check *check, Subject *s, SlopeGradcheckResult *result) {
     gradcheck_subject(check, s, result);
     bool right = result->verdict == SLOPE_VERDICT_right && !result->message;
     if (right) result->message = lost_text(check, s);
+    if (right && !result->message) result->message = unchecked_text(check, s);
 }
 
 static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *results) {

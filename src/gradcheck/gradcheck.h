@@ -36,7 +36,8 @@ typedef struct Slot {
     int64_t at[WIDTHS];      /* where it is in the argument */
     int64_t diff_at[WIDTHS]; /* where its derivative is in the differential of the argument */
     bool has_diff;
-    bool mirrored;   /* a part of a reference that its counterpart has too */
+    bool mirrored;   /* a part of a reference that its counterpart has too ... */
+    bool own;        /* ... which is in the same argument */
     bool is_limited; /* it is drawn from low to high */
     double low, high;
     int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
@@ -69,7 +70,7 @@ typedef struct Hole {
     bool is_pointer; /* without a count */
     bool is_zero;    /* the gradient that a view of a tensor carries along: forward, it is a tangent */
     int64_t at[WIDTHS], diff_at[WIDTHS];
-    bool paired;
+    bool paired, own; /* it has a counterpart; which is in the same argument */
     const Type *element, *diff_element;
     RtBuffer buffer, diff;
     char *start, *diff_start; /* what they hold before a call */
@@ -146,6 +147,7 @@ void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey);
 /* The value that the host gave to a uniform; NULL: none, or all zero. */
 const char *gradcheck_host_value(const Check *check, const Global *global);
 bool gradcheck_holds_pointer(const Type *type);
+bool gradcheck_holds_view(const Type *type);               /* of a tensor, with memory for its derivatives */
 void gradcheck_put(TypeKind kind, void *at, double value); /* converted as the type demands */
 double gradcheck_get(TypeKind kind, const void *at);
 double gradcheck_round(TypeKind kind, double value); /* to what a slot of that kind can hold */

@@ -71,6 +71,20 @@ bool gradcheck_holds_pointer(const Type *type) {
     return false;
 }
 
+/* A view of a tensor that has memory for derivatives with it. */
+static bool is_view(const Record *record) {
+    const Type *front = record->user;
+    return front && front->kind == TYPE_struct && strcmp(front->name->text, "DiffTensorView") == 0;
+}
+
+bool gradcheck_holds_view(const Type *type) {
+    if (type->kind == TYPE_array || type->kind == TYPE_pointer) return gradcheck_holds_view(type->args[0]);
+    if (type->kind != TYPE_record || is_view(type_record(type))) return type->kind == TYPE_record;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (gradcheck_holds_view(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
 static bool holds_float(const Type *type) {
     if (type->kind == TYPE_array || type->kind == TYPE_vector) return holds_float(type->args[0]);
     if (type->kind != TYPE_record) return type_is_float(type);
@@ -100,6 +114,7 @@ typedef struct Walk {
     int argument;
     bool in, out;
     bool reference;
+    bool own;         /* the reference has its counterpart with it, in the same argument */
     int hole;         /* the buffer that the part is in; -1: none */
     bool is_gradient; /* of a view of a tensor */
 } Walk;
@@ -122,6 +137,7 @@ static void add_slot(Walk *w, const Part *part) {
     bool inside = w->reference && w->hole < 0; /* such a number says where, it does not move */
     slot.mirrored =
         inside && part->diffs[NARROW] == part->types[NARROW] && !type_is_float(part->types[NARROW]);
+    slot.own = slot.mirrored && w->own;
     slot.has_diff = !inside && part->diffs[NARROW] && type_is_float(part->types[NARROW]) &&
                     type_is_float(part->diffs[NARROW]);
     slot.diff_kind = slot.has_diff ? part->diffs[NARROW]->kind : TYPE_void;
@@ -191,10 +207,37 @@ static bool is_alike(const Part *part) {
     return a && b && a->kind == b->kind && a->decl == b->decl;
 }
 
-static bool is_own_gradient(const Record *record, int field) {
-    const Type *front = record->user;
-    return front && front->kind == TYPE_struct && strcmp(front->name->text, "DiffTensorView") == 0 &&
-           strcmp(record->fields[field].name->text, "primal") != 0;
+/* Which of its fields is the counterpart of one, in derivatives of the subject: of the elements their gradient; of a derivative, which has both, the tangents. -1: none. */
+static int own_counterpart(const Subject *s, int field) {
+    enum { ELEMENTS, GRADIENT, TANGENT, GRADIENT_TANGENT };
+    if (s->nmodes == 0) return field == ELEMENTS ? GRADIENT : -1;
+    if (s->nmodes > 1) return -1;
+    return field == ELEMENTS ? TANGENT : field == GRADIENT ? GRADIENT_TANGENT : -1;
+}
+
+static bool is_own_counterpart(const Subject *s, int field) {
+    for (int i = 0; i < field; i++)
+        if (own_counterpart(s, i) == field) return true;
+    return false;
+}
+
+static void walk_view(Walk *w, const Part *part) {
+    const Record *record = type_record(part->types[NARROW]);
+    for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
+        int counterpart = own_counterpart(w->subject, i);
+        if (is_own_counterpart(w->subject, i)) continue;
+        Part inner = field_of(part, i, -1);
+        Walk inside = *w;
+        inside.reference = inside.own = counterpart >= 0;
+        inside.is_gradient = i > 0 && !inside.own;
+        inner.name = format_text(w->check->arena, "%s.%s", part->name, record->fields[i].name->text);
+        if (inside.own) {
+            Part other = field_of(part, counterpart, -1);
+            memcpy(inner.diffs, other.types, sizeof inner.diffs);
+            memcpy(inner.diff_at, other.at, sizeof inner.diff_at);
+        }
+        walk(&inside, &inner);
+    }
 }
 
 static bool is_list_named(const Field *field, const char *name) {
@@ -218,24 +261,23 @@ static void mark_strides(const Subject *s, int first) {
 static void walk_fields(Walk *w, const Part *part) {
     Arena *arena = w->check->arena;
     const Record *record = type_record(part->types[NARROW]);
-    const int *map = part->diffs[NARROW] ? field_map(w, part) : NULL;
+    bool own = w->own && w->hole < 0;
+    const int *map = part->diffs[NARROW] && !own ? field_map(w, part) : NULL;
     if (w->reference && w->hole < 0 && part->diffs[NARROW] && !is_alike(part))
         skip(w, format_text(arena, "the Differential of %s refers in another way", record->name->text));
-    if (part->diffs[NARROW] && !map)
+    if (part->diffs[NARROW] && !map && !own)
         skip(w, format_text(arena, "the Differential of %s is not made field by field", record->name->text));
     const Type *front = record->user;
     bool is_interface = front && front->kind == TYPE_interface;
     if (is_interface && record->nfields < 2)
         skip(w, format_text(arena, "no type stands behind '%s'", part->name));
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
-        int mapped = map ? map[i] : -1;
+        int mapped = map ? map[i] : own ? i : -1;
         if (w->reference && w->hole < 0 && part->diffs[NARROW] == part->types[NARROW]) mapped = i;
         Part inner = field_of(part, i, mapped);
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
-        Walk inside = *w;
-        inside.is_gradient |= is_own_gradient(record, i);
         int first = w->subject->slots.count;
-        walk(&inside, &inner);
+        walk(w, &inner);
         if (has_strides(record, i)) mark_strides(w->subject, first);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
@@ -265,6 +307,7 @@ static void walk_hole(Walk *w, const Part *part) {
     hole.is_pointer = type->kind == TYPE_pointer;
     hole.is_zero = w->is_gradient;
     hole.paired = w->reference && diff && diff->kind == type->kind;
+    hole.own = hole.paired && w->own;
     if (hole.paired) {
         hole.diff_element = diff->args[0];
         memcpy(hole.diff_at, part->diff_at, sizeof hole.diff_at);
@@ -279,6 +322,7 @@ static void walk(Walk *w, const Part *part) {
     if (type_is_scalar(type)) add_slot(w, part);
     else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
+    else if (type->kind == TYPE_record && is_view(type_record(type))) walk_view(w, part);
     else if (type->kind == TYPE_record) walk_fields(w, part);
     else if ((type->kind == TYPE_buffer || type->kind == TYPE_pointer) &&
              !gradcheck_holds_pointer(type->args[0]))
@@ -415,8 +459,9 @@ static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
         int64_t count = type->kind == TYPE_vector ? type_count(type) : type_length(type);
         for (int64_t i = 0; i < count; i++)
             fill(check, type->args[0], rules, at + i * type_element_stride(type, rules));
-    } else if (type->kind == TYPE_record)
-        for (int i = 0; i < type_record(type)->nfields; i++)
+    } else if (type->kind ==
+               TYPE_record) /* of a view the elements alone: derivatives of it would be tangents */
+        for (int i = 0; i < (is_view(type_record(type)) ? 1 : type_record(type)->nfields); i++)
             fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
     else if (type->kind == TYPE_buffer) {
         char *start;
