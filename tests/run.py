@@ -11,6 +11,7 @@ Quiet unless something fails; the last line is `N passed, N failed`, and the exi
 import argparse
 import concurrent.futures
 import difflib
+import math
 import os
 import platform
 import re
@@ -37,6 +38,8 @@ ASAN_NOISE = re.compile(r"==\d+==WARNING: ASan doesn't fully support makecontext
 LIBRARY_LINE = re.compile(r"(prelude/\w+\.slang):\d+:\d+:")  # the line itself follows, which does not change with those before it
 INTERPRETED = ("run/", "diff/", "library/", "emit/", "cli/")  # tests whose programs the interpreter runs as well
 DIRECTIVE_LINES = 10  # directives stand at the top; expectations anywhere
+PATIENCE = 5  # times the seconds of a test, for those that wait
+SHELL_SIGNAL = 128  # what a shell adds to the number of the signal that ended a command
 
 
 class Suite:
@@ -125,21 +128,33 @@ class Result:
         self.status, self.out, self.err, self.trouble = status, out, err, trouble
 
 
+def limit_processor(pid, seconds):
+    """A process that works for longer ends by SIGXCPU; so do those that it starts, each for itself."""
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
+    except ProcessLookupError:
+        pass
+
+
 def execute(suite, command, folder, stdin=None, seconds=None):
-    """Runs a list of words, or a line for the shell. `trouble` says what is wrong beyond the exit status."""
+    """Runs a list of words, or a line for the shell. `trouble` says what is wrong beyond the exit status. The seconds are the
+    processor's, since others may use it, too; one that waits has PATIENCE times as many."""
     child = subprocess.Popen(command, shell=isinstance(command, str), cwd=folder, env=suite.environment,
                              stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     suite.watcher.watch(child.pid, suite.bytes)
     seconds, trouble = seconds or suite.seconds, None
+    limit_processor(child.pid, seconds)
     try:
-        out, err = child.communicate(stdin, timeout=seconds)
+        out, err = child.communicate(stdin, timeout=seconds * PATIENCE)
     except subprocess.TimeoutExpired:
         end_group(child.pid)
         out, err = child.communicate()
-        trouble = f"took longer than {seconds} s"
+        trouble = f"took longer than {seconds * PATIENCE:g} s"
     if suite.watcher.forget(child.pid):
         trouble = f"took more than {suite.bytes >> 20} MiB"
+    elif child.returncode == -signal.SIGXCPU or child.returncode == SHELL_SIGNAL + signal.SIGXCPU:
+        trouble = f"took longer than {seconds} s of the processor"
     elif child.returncode < 0 and not trouble:
         trouble = f"ended by signal {signal.Signals(-child.returncode).name}"
     return Result(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"), trouble)

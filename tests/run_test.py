@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -208,7 +209,13 @@ class RunnerTest(unittest.TestCase):
     def test_time_is_limited(self):
         self.file("a.slang", "//! run sleep 30\n")
         self.file("a.out")
-        self.assert_fails("took longer than", seconds=0.3)
+        self.assert_fails("took longer than 1.5 s", seconds=0.3)
+
+    def test_work_is_limited(self):
+        self.file("a.slang", "//! run while :; do :; done\n")
+        self.file("a.out")
+        with unittest.mock.patch.object(run, "PATIENCE", 100):
+            self.assert_fails("took longer than 1 s of the processor", seconds=1)
 
     def test_memory_is_limited(self):
         hungry = f"{sys.executable} -c 'import time; x = bytearray(300 << 20); time.sleep(20)'"
