@@ -203,6 +203,17 @@ static void check_no_fields(Checker *c, Decl *decl) {
     }
 }
 
+/* Besides its integer type an enum may name what it conforms to. */
+static void check_enum_bases(Checker *c, Decl *decl) {
+    Env env = env_for_decl(c, decl);
+    for (int i = 0; i < decl->bases.count; i++) {
+        const Type *base = resolve_type(&env, decl->bases.at[i]);
+        if (base->kind == TYPE_interface && !check_conforms(c, this_type_of(c, decl), base, NULL))
+            report(c, DIAG_constraint_not_met, decl->bases.at[i]->loc, type_str(c, this_type_of(c, decl)),
+                   type_str(c, base));
+    }
+}
+
 static void check_type_decl(Checker *c, Decl *decl) {
     ensure_header(c, decl);
     ensure_generics(c, decl);
@@ -213,6 +224,7 @@ static void check_type_decl(Checker *c, Decl *decl) {
     check_members(c, decl);
     check_redeclarations(c, decl);
     if (decl->kind == DECL_struct) check_containment(c, decl);
+    if (decl->kind == DECL_enum) check_enum_bases(c, decl);
     if (decl->kind == DECL_struct || decl->kind == DECL_extension) check_conformances(c, decl);
 }
 

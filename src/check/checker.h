@@ -80,6 +80,7 @@ struct Checker {
     struct ParseFile **library_files; /* the tokens of the library; NULL: not read yet */
     DeclVec library_extensions;       /* of files that were read */
     int library_extensions_indexed;
+    Map refused_members;           /* names that interfaces were to be given by extensions: said already */
     DeclVec unfinished_extensions; /* whose target is not known yet */
     Decl **declared;               /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */

@@ -823,8 +823,8 @@ static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Ca
     report_expr(c, e, DIAG_not_differentiable, name, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     Sema *sema = decl_sema(c, decl);
     if (mode == DIFF_fwd && sema->bwd.decl) note(c, DIAG_note_only_backward, decl->loc, name);
-    else if (mode == DIFF_bwd && (sema->fwd.decl || (decl->flags & DECL_FWD)))
-        note(c, DIAG_note_only_forward, decl->loc, name);
+    else if (mode == DIFF_bwd && sema->fwd.decl) note(c, DIAG_note_only_forward_derivative, decl->loc, name);
+    else if (mode == DIFF_bwd && (decl->flags & DECL_FWD)) note(c, DIAG_note_only_forward, decl->loc, name);
     else note(c, DIAG_note_mark_differentiable, decl->loc, name);
 }
 

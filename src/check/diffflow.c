@@ -187,10 +187,11 @@ static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, 
                       : "");
     note_no_diff(c, loss, name);
     if (target != loss->callee) note(c, DIAG_note_substitute, loss->callee->loc, name, made_from);
-    DiagId advice = forward    ? DIAG_note_only_forward
+    const Sema *sema = decl_sema(c, target);
+    DiagId advice = forward    ? sema->fwd.decl ? DIAG_note_only_forward_derivative : DIAG_note_only_forward
                     : backward ? DIAG_note_only_backward
                                : DIAG_note_mark_differentiable;
-    note(c, advice, target->loc, made_from);
+    note(c, advice, (sema->special_of.decl ? sema->special_of.decl : target)->loc, made_from);
     note_path(c, loss->path);
     note_output(c, kind, loc, decl);
 }

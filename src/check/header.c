@@ -444,6 +444,9 @@ static void header_of_extension(Checker *c, Decl *decl) {
     const Type *target = resolve_type(&env, decl->target);
     if (target->kind == TYPE_interface) {
         report(c, DIAG_extend_interface, decl->target->loc, type_str(c, target), type_str(c, target));
+        for (int i = 0; i < decl->members.count; i++)
+            if (decl->members.at[i]->name)
+                map_put(c->arena, &c->refused_members, PTR_KEY(decl->members.at[i]->name), decl);
         target = ERROR_TYPE(c);
     }
     sema->target = target;

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-static void warn(const Lexer *lexer, DiagId id, const char *at, const char *text) {
-    if (!lexer->quiet) diag_report(lexer->syntax->diags, id, lex_loc(lexer, at), text);
+static void warn(const Lexer *lexer, DiagId id, const char *at, const char *a, const char *b) {
+    if (!lexer->quiet) diag_report(lexer->syntax->diags, id, lex_loc(lexer, at), a, b);
 }
 
 static void report(Lexer *lexer, DiagId id, const char *at, const char *a, const char *b) {
@@ -123,6 +123,13 @@ static const char *skip_word(const char *at) {
     return at;
 }
 
+/* What the suffix makes of it; without one, where it is used decides. */
+static bool overflows(double value, uint8_t suffix, const char **type) {
+    *type = suffix == SUFFIX_f ? "float" : suffix == SUFFIX_h ? "half" : "double";
+    if (suffix == SUFFIX_h) return isinf(half_to_float(half_from_double(value)));
+    return suffix == SUFFIX_f ? isinf((float)value) : isinf(value);
+}
+
 static void finish_real(Lexer *lexer, Token *token, double value) {
     const char *end = skip_word(lexer->at);
     token->kind = TOKEN_float;
@@ -153,7 +160,7 @@ static unsigned octal_or_decimal(Lexer *lexer, const char *start, const char *en
             report_number(lexer, DIAG_bad_octal_digit, at, quote(lexer, start, end), NULL);
             return 10;
         }
-    warn(lexer, DIAG_octal_literal, start, quote(lexer, start, end));
+    warn(lexer, DIAG_octal_literal, start, quote(lexer, start, end), NULL);
     return 8;
 }
 
@@ -190,9 +197,10 @@ void lex_number(Lexer *lexer, Token *token) {
         finish_integer(lexer, token, start, digits, (unsigned)base);
         return;
     }
-    double value = real_value(lexer, start, end);
-    if (isinf(value)) warn(lexer, DIAG_float_overflow, start, quote(lexer, start, end));
-    finish_real(lexer, token, value);
+    finish_real(lexer, token, real_value(lexer, start, end));
+    const char *type;
+    if (overflows(token->real, token->suffix, &type))
+        warn(lexer, DIAG_float_overflow, start, quote(lexer, start, end), type);
 }
 
 /* ---- escapes */

@@ -58,6 +58,8 @@ Name parse_operator_name(Parser *p) {
         parser_expected(p, "an operator after 'operator'");
         return NULL;
     }
+    if (kind == TOKEN_equal && !p->panic)
+        diag_report(p->syntax->diags, DIAG_assignment_operator, p->token->loc);
     parser_advance(p);
     if (pair) parser_advance(p);
     return name_from(p->syntax->names, format_text(p->arena, "operator%s", text));

@@ -275,6 +275,18 @@ static Stmt *parse_break(Parser *p) {
     return stmt;
 }
 
+static Stmt *parse_continue(Parser *p) {
+    Stmt *stmt = new_stmt(p, STMT_continue);
+    parser_advance(p);
+    if (token_is_identifier(p->token) && !p->token->line_start) {
+        if (!p->panic)
+            diag_report(p->syntax->diags, DIAG_continue_label, p->token->loc, p->token->name->text);
+        parser_advance(p);
+    }
+    parser_expect_semicolon(p, "'continue'");
+    return stmt;
+}
+
 static Stmt *parse_word_and_semicolon(Parser *p, StmtKind kind, const char *after) {
     Stmt *stmt = new_stmt(p, kind);
     parser_advance(p);
@@ -440,7 +452,7 @@ static Stmt *parse_after_attributes(Parser *p, const Prefix *prefix) {
     case KEYWORD_case:
     case KEYWORD_default: return parse_labels(p);
     case KEYWORD_break: return parse_break(p);
-    case KEYWORD_continue: return parse_word_and_semicolon(p, STMT_continue, "'continue'");
+    case KEYWORD_continue: return parse_continue(p);
     case KEYWORD_return: return parse_return(p);
     default: return parse_other(p, prefix);
     }
