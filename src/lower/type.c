@@ -287,7 +287,7 @@ static const Type *lower_new_type(Lowerer *l, const Type *type) {
     case TYPE_pair:
     case TYPE_ptr_pair: return lower_pair(l, type);
     case TYPE_struct: return lower_struct(l, type);
-    case TYPE_enum: return check_enum_underlying(l->c, type);
+    case TYPE_enum: return lower_enum(l, type)->type;
     case TYPE_interface: return lower_interface(l, type);
     case TYPE_assoc: return lower_interface(l, type);
     case TYPE_string: /* no pointer of a program has this type, so that printf can tell text from it */
