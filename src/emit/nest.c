@@ -57,6 +57,7 @@ static void look_into(Reached *reached, Inside *inside, const Inst *inst) {
 
 bool emit_is_written_out(const Reached *reached, const Inst *loop) {
     const Inside *inside = map_get(&reached->nests, PTR_KEY(loop));
+    if (map_has(&reached->left, PTR_KEY(loop))) return true;
     if (!inside || inside->has_loop) return inside;
     const Inst *around = inst_loop_around(loop);
     return around && map_has(&reached->nests, PTR_KEY(around));
@@ -93,68 +94,29 @@ int emit_rounds_in_a_row(const Inst *loop) {
 
 /* ---- several rounds at once */
 
-enum { MOST_CALLS = 4 }; /* inside each other */
-
-/* What a round does, number by number, with all that it calls. */
-typedef struct Arithmetic {
-    int done, dear, moved; /* dear: quotients and roots; moved: read or written */
-    int elementary;        /* functions, which stay one by one */
-    double taken;          /* of `done`, if half of the arms of each `if` are taken */
-    int bits;              /* of all numbers */
-    bool is_other;         /* also something else */
-} Arithmetic;
-
-static int numbers_in(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
-
-static void add_number(Arithmetic *all, const Inst *inst, const Type *type, double share) {
-    int count = numbers_in(type), bits = type_bits(type_element(type));
-    bool moves = inst->op == OP_load || inst->op == OP_store, is_sometimes = share < 1;
-    all->is_other |= bits < 32 || (all->bits && bits != all->bits) || (moves && is_sometimes);
-    all->bits = bits;
-    all->dear += op_is_quotient_or_root(inst->op) ? count : 0;
-    all->moved += moves ? count : 0;
-    all->elementary += op_is_elementary(inst->op) ? count : 0;
-    if (!op_has(inst->op, OP_ELEMENTWISE)) return;
-    all->done += count;
-    all->taken += share * count;
-}
-
-static void add_numbers(Arithmetic *all, const Region *region, double share, int calls) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) {
-        const Val *v = inst->op == OP_store  ? inst_operand(inst, 1)
-                       : inst->nresults == 1 ? inst->results[0]
-                                             : NULL;
-        if (inst->op == OP_if) {
-            for (int i = 0; i < inst->nregions; i++)
-                add_numbers(all, inst->regions[i], share / inst->nregions, calls);
-        } else if (inst->op == OP_call && inst->callee->body && calls < MOST_CALLS) {
-            add_numbers(all, inst->callee->body, share, calls + 1);
-        } else {
-            all->is_other |= inst->nregions > 0 || inst->op == OP_call || inst->nresults > 1;
-            if (v && type_is_float(type_element(v->type))) add_number(all, inst, v->type, share);
-        }
+/* Loops inside are written out, also in what is called. */
+static void write_out(void *user, Inst *inst) {
+    Reached *reached = user;
+    if (inst->op == OP_loop) map_put(reached->arena, &reached->left, PTR_KEY(inst), inst);
+    if (inst->op == OP_call && inst->callee->body && !map_has(&reached->left, PTR_KEY(inst->callee))) {
+        map_put(reached->arena, &reached->left, PTR_KEY(inst->callee), inst->callee);
+        region_walk(inst->callee->body, write_out, reached);
     }
 }
 
-/* Asked for a width, LLVM would change the order of a sum. */
-static bool carries_numbers(const Region *body) {
-    for (int i = 0; i < body->nparams; i++)
-        if (!type_is_integer(body->params[i]->type)) return true;
-    return false;
+static void look_for_rounds(void *user, Inst *inst) {
+    Reached *reached = user;
+    if (inst->op != OP_loop || inst_is_unlikely(inst) || inst->hints.few) return;
+    int rounds = loop_rounds_at_once(inst);
+    if (rounds == 1) return;
+    map_put(reached->arena, &reached->at_once, PTR_KEY(inst),
+            arena_copy(reached->arena, &rounds, sizeof rounds));
+    region_walk(inst->regions[1], write_out, reached);
 }
 
-int emit_rounds_at_once(const Inst *loop) {
-    enum { REGISTER = 128, LEAST_DEAR = 2 };
-    enum { LEAST_DONE = 4, LEAST_BETWEEN = 16 }; /* for each number that is moved; for each function */
-    static const double most_in_vain = 0.85;     /* of what several at once gain at best */
-    Arithmetic all = {0};
-    if (loop->nregions != 2 || carries_numbers(loop->regions[1])) return 1;
-    add_numbers(&all, loop->regions[1], 1, 0);
-    if (all.is_other || all.dear < LEAST_DEAR || all.done < LEAST_DONE * all.moved ||
-        all.done < LEAST_BETWEEN * all.elementary)
-        return 1;
-    int width = REGISTER / all.bits;
-    return all.done <= most_in_vain * width * all.taken ? width : 1;
+int emit_rounds_at_once(const Reached *reached, const Inst *loop) {
+    const int *rounds = map_get(&reached->at_once, PTR_KEY(loop));
+    return rounds ? *rounds : 1;
 }
 
 /* ---- which functions have some */
@@ -170,6 +132,10 @@ static void look_for_nest(void *user, Inst *inst) {
 }
 
 void reach_nests(Reached *reached) {
+    for (int i = 0; i < reached->funcs.count; i++) {
+        const Func *func = reached->funcs.at[i]->func;
+        if (!func->module->many_threads) region_walk(func->body, look_for_rounds, reached);
+    }
     for (int i = 0; i < reached->funcs.count; i++) {
         Inside inside = {0};
         Search search = {.reached = reached};

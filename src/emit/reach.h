@@ -89,6 +89,8 @@ typedef struct Reached {
     Map tapes;      /* Inst that opens one -> TapeRoom */
     Map looks;      /* Inst -> LoopLooks, for loops that may take long */
     Map nests;      /* Inst: short loops over small arrays, and what is in them */
+    Map at_once;    /* Inst: loops of which several rounds are done at once; int: how many */
+    Map left;       /* Inst: loops in these; Func: what they call */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
     int64_t statics_size, shared_size;
@@ -127,9 +129,8 @@ bool emit_is_written_out(const Reached *reached,
                          const Inst *loop); /* it is best replaced by its rounds, one after the other */
 /* How many rounds of a loop over vectors are best written out: LLVM, which makes none of such loops, does so of itself only if it can write out all; 1: no more than there is. */
 int emit_rounds_in_a_row(const Inst *loop);
-/* How many rounds fill a register of 128 bits, if a round is arithmetic alone, and enough of it; else 1. LLVM estimates that several at once gain nothing where their numbers lie at distances of more than 64
- * bytes: it takes 0.5 to 0.75 of the time. */
-int emit_rounds_at_once(const Inst *loop);
+/* Of a loop whose rounds are best done so (ir/atonce.c); else 1. */
+int emit_rounds_at_once(const Reached *reached, const Inst *loop);
 
 /* ---- sums.c */
 /* Additions that the groups of a GPU may keep until they end. */

@@ -645,6 +645,24 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps o
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
 Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
 
+/* ---- nest.c */
+double loop_known_rounds(const Inst *loop); /* as constants say; 0: they do not */
+bool loop_is_short(const Inst *loop); /* LLVM writes it out, and then makes vectors of the one around it */
+bool loop_is_written_out(const Inst *nest);    /* of short loops, so that its arrays are in registers */
+bool loop_is_left(const Inst *loop);           /* either: nothing but its rounds is left */
+bool inst_is_in_written_out(const Inst *inst); /* it stands in such a nest */
+/* The call by which something is done, and those around that. */
+typedef struct CallPath {
+    const Inst *call;
+    const struct CallPath *caller; /* NULL: of the function that is looked at */
+} CallPath;
+/* A constant then: made of constants, and of counters of loops that are written out. `path`: to the function that it stands in; NULL: its parameters may be anything. */
+bool val_is_fixed(const Val *v, const CallPath *path);
+
+/* ---- atonce.c */
+/* How many rounds fill a register of 128 bits, if a round is arithmetic alone, and enough of it; else 1. */
+int loop_rounds_at_once(const Inst *loop);
+
 /* ---- trips.c */
 int64_t
 loop_most_trips(const Inst *loop); /* how often it runs at most, by its constants; INT64_MAX: not known */

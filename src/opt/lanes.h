@@ -130,10 +130,6 @@ TapeUse *lanes_tape(const Inst *inst); /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
 /* ---- lanes_alone.c */
-double lanes_known_rounds(const Inst *loop); /* as constants say; 0: they do not */
-bool lanes_is_short(const Inst *loop); /* LLVM writes it out, and then makes vectors of the one around it */
-bool lanes_is_written_out(const Inst *nest);    /* of short loops, so that its arrays are in registers */
-bool lanes_is_in_written_out(const Inst *inst); /* it stands in such a nest */
 bool lanes_keeps_in_memory(
     const Inst *inst); /* of a local array or a tape, even when short loops are written out */
 double

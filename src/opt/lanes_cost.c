@@ -110,7 +110,7 @@ int lanes_step_of_address(const Lanes *lanes, const Val *address) {
 }
 
 static bool is_in_registers(const Inst *access) {
-    return lanes_is_spread(ir_resolve(access->args[0])) && lanes_is_in_written_out(access);
+    return lanes_is_spread(ir_resolve(access->args[0])) && inst_is_in_written_out(access);
 }
 
 /* ---- instructions */
@@ -221,8 +221,7 @@ static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
 }
 
 static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
-    double cost = op_info[inst->op].cost,
-           alone = lanes_tape(inst) && lanes_is_in_written_out(inst) ? 0 : cost;
+    double cost = op_info[inst->op].cost, alone = lanes_tape(inst) && inst_is_in_written_out(inst) ? 0 : cost;
     bool has_index = inst->op == OP_tape_load || inst->op == OP_tape_store;
     bool apart = has_index && varies(lanes, ir_resolve(inst->args[1]));
     const Type *type = ir_on_stack(inst);
@@ -307,7 +306,7 @@ static Cost cost_of_choice(const Lanes *lanes, const Inst *inst) {
 }
 
 static double rounds(const Inst *loop) {
-    double known = lanes_known_rounds(loop);
+    double known = loop_known_rounds(loop);
     return known > 0 ? known : 8;
 }
 
@@ -324,7 +323,7 @@ static Cost cost_of_loop(const Lanes *lanes, const Inst *loop) {
     bool divergent = varies(lanes, ir_resolve(loop->regions[0]->last->args[0])) != 0;
     double count, share = share_of_rounds(loop, divergent, &count);
     Cost all = {1, 1},
-         round = {lanes_is_written_out(loop) || lanes_is_in_written_out(loop) ? 0 : 1, divergent ? 4 : 1};
+         round = {loop_is_written_out(loop) || inst_is_in_written_out(loop) ? 0 : 1, divergent ? 4 : 1};
     for (int i = 0; i < 2; i++) add(&round, cost_of_region(lanes, loop->regions[i]), 1, 1);
     add(&all, round, count / lanes_done_alone(lanes, loop), count * share);
     return all;
@@ -411,7 +410,7 @@ static double share_when_written_out(const Lanes *lanes, const Inst *inst) {
 static Cost cost_of_vectors(const Lanes *lanes, const Region *region) {
     Cost all = {0};
     for (const Inst *inst = region->first; inst; inst = inst->next) {
-        double times = inst->op == OP_loop ? lanes_known_rounds(inst) : 1;
+        double times = inst->op == OP_loop ? loop_known_rounds(inst) : 1;
         Cost one = cost_in_vectors(lanes, inst);
         double parts = inst->nresults == 1 ? parts_of(inst->results[0]->type) : 1;
         add(&all, one, parts, parts);
@@ -463,7 +462,7 @@ static bool is_little(const LaneOptions *options, const Inst *inst) {
 }
 
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
-    bool is_loop = inst->op == OP_loop && !lanes_is_short(inst) && !lanes_is_written_out(inst);
+    bool is_loop = inst->op == OP_loop && !loop_is_short(inst) && !loop_is_written_out(inst);
     return (lanes_keeps_in_memory(inst) && !is_little(options, inst)) || op_is_elementary(inst->op) ||
            inst->op == OP_call || is_loop || inst->op == OP_switch ||
            (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
@@ -593,7 +592,7 @@ double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes); }
 
 double lanes_code_alone(const Inst *inst) {
     enum { LOOP = 100 };
-    return inst->op == OP_loop && !lanes_is_short(inst) ? LOOP : 1;
+    return inst->op == OP_loop && !loop_is_short(inst) ? LOOP : 1;
 }
 
 /* LLVM would take minutes. */
@@ -617,7 +616,7 @@ static void look_for_vectors(void *user, Inst *inst) {
     bool keeps = (inst->op == OP_tape_store || inst->op == OP_tape_load) && !lanes_tape(inst);
     bool is_array =
         inst->op == OP_elem && !val_is_const(ir_resolve(inst->args[1])) && lanes_is_spread(inst->results[0]);
-    *found |= keeps || (is_array && lanes_is_in_written_out(inst));
+    *found |= keeps || (is_array && inst_is_in_written_out(inst));
 }
 
 /* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or read it there: one lane after the other,

@@ -39,7 +39,7 @@ static Inst *find_pair(const Pairs *p, const Inst *loop, int index) {
 
 static Val *add_in_round(Inst *loop, Val *sum, Val *term) {
     Builder b = build_before(loop->regions[1]->last);
-    return lanes_is_short(loop) ? build_binary(&b, OP_add, sum, term) : build_sum(&b, sum, term);
+    return loop_is_short(loop) ? build_binary(&b, OP_add, sum, term) : build_sum(&b, sum, term);
 }
 
 static void part(Inst *loop, int index, const Inst *pair) {
@@ -66,7 +66,7 @@ static void look_at(void *user, Inst *loop) {
     for (int i = 0, count = loop->nargs; i < count; i++) {
         Inst *pair = find_pair(p, loop, i);
         if (!pair || loop_has_jumps(loop)) continue;
-        if (p->wide && lanes_is_short(loop)) keep_order(loop, i, pair);
+        if (p->wide && loop_is_short(loop)) keep_order(loop, i, pair);
         else part(loop, i, pair);
         p->changed = true;
     }

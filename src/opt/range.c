@@ -28,7 +28,8 @@
  * in the copy that is unlikely does not count where it matters that a function is called in one place.
  *
  * A loop is also there twice if those inside it and in what it calls are so short that they are written out, and what it keeps so little that it is no tape then:
- * it can become vectors as one without loops can. LLVM does so where a register has four of its numbers at least; with two, it does better with the rows of one round.
+ * it can become vectors as one without loops can. LLVM does so where a register has four of its numbers at least; with two, it does better with the rows of one round, unless that is arithmetic enough to be done
+ * for two items at once (ir/atonce.c).
  *
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
@@ -73,9 +74,7 @@ bool opt_is_written_out_in_c(const Inst *loop) {
 static bool is_written_out(const Inst *inst) {
     int64_t known;
     switch ((Op)inst->op) {
-    case OP_loop:
-        return inst->func->module->orders_sums ? opt_is_written_out_in_c(inst)
-                                               : lanes_is_short(inst) || lanes_is_written_out(inst);
+    case OP_loop: return inst->func->module->orders_sums ? opt_is_written_out_in_c(inst) : loop_is_left(inst);
     case OP_tape_grow:
     case OP_tape_shrink: return val_is_int(inst_operand(inst, 1), &known);
     case OP_tape_load:
@@ -424,7 +423,7 @@ static bool is_only_loop(const Inst *loop) {
     return loops == 1 && loop->parent == body;
 }
 
-/* Of numbers that fill a register by two, LLVM makes no vectors of rounds that are worth it. Where matrices are eliminated, or rows divided by what they sum up to, it makes pairs of what is written out, and
+/* Of numbers that fill a register by two, LLVM makes few vectors of rounds that are worth it. Elsewhere, where matrices are eliminated, or rows divided by what they sum up to, it makes pairs of what is written out, and
  * these wait for the quotients of both: it is told to look for none, if there is nothing else in the function. Reverse passes, which add up rows, gain by pairs. */
 static bool is_elimination(const Range *r, const Nest *n) {
     return n->stores_quotients && !n->is_reverse && is_only_loop(n->loop) && r->options.register_bits >= 128;
@@ -435,9 +434,10 @@ static bool copy_flat(Range *r, Inst *loop) {
     const Module *module = r->func->module;
     Nest flat = find_nest(r, loop, true);
     bool in_pairs = flat.has_doubles && r->options.register_bits < 256, alone = is_elimination(r, &flat);
-    bool suits_llvm = !module->many_threads && (in_pairs ? alone : r->options.register_bits >= 128);
+    bool at_once = !in_pairs || loop_rounds_at_once(loop) > 1;
+    bool suits_llvm = !module->many_threads && (at_once ? r->options.register_bits >= 128 : alone);
     if (!(module->orders_sums || suits_llvm) || !copy_nest(r, &flat)) return false;
-    if (in_pairs && alone && !module->orders_sums) r->func->flags |= FUNC_ONE_BY_ONE;
+    if (alone && !at_once && !module->orders_sums) r->func->flags |= FUNC_ONE_BY_ONE;
     return true;
 }
 

@@ -30,6 +30,8 @@ typedef struct Search {
     Row rows[MOST_ROWS];
     int count, pointers, depth;
     bool writes, refused, pays;
+    bool
+        is_straight; /* once loops inside are written out, all that a round has for itself is in registers (ir/atonce.c) */
     bool chooses;         /* between ways, or calls functions that there are for vectors */
     bool computes, calls; /* such functions: those that come along (elementary.c), others */
     bool turns, doubles;  /* among the former are sines or cosines; some in double */
@@ -79,7 +81,7 @@ static Row *row_of(Search *search, const Val *address) {
 /* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where it is passed. */
 static bool is_own(const Search *search, const Val *address) {
     const Val *root = ir_root((Val *)(uintptr_t)address);
-    if (clike_is_indexed_by_data(ir_resolve((Val *)(uintptr_t)address))) return false;
+    if (!search->is_straight && clike_is_indexed_by_data(ir_resolve((Val *)(uintptr_t)address))) return false;
     if (search->depth && root->kind == VAL_param) return true;
     if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
     return search->depth || inst_contains(search->loop, root);
@@ -140,7 +142,8 @@ static void look_at_write(Search *search, const Inst *inst) {
     }
     search->writes = true;
     search->refused |= row->last && row->last->op == OP_atomic;
-    bool is_simple = row->numbers == 0 && ir_resolve(inst->args[0]) == row->access->results[0];
+    bool is_whole = row->numbers == 0 && ir_resolve(inst->args[0]) == row->access->results[0],
+         is_simple = search->is_straight || is_whole;
     if (!row->last) row->last = is_simple ? inst : emit_last_part(inst, row->access);
     search->refused |= !row->last;
 }
@@ -199,7 +202,11 @@ static void look_at(void *user, Inst *inst) {
         if (search->depth) search->refused = true;
         else look_at_access(search, inst);
         break;
+    case OP_loop: search->refused |= !search->is_straight; break;
     default:
+        if (search->is_straight &&
+            (op_has(inst->op, OP_TAPE) || inst->op == OP_tape_open || inst->op == OP_tape_close))
+            break;
         search->refused |= inst->nregions || (op_is_elementary(inst->op) && !emit_is_for_vectors(inst)) ||
                            inst->op == OP_rem || !op_has(inst->op, OP_PURE);
     }
@@ -231,18 +238,25 @@ static bool is_in_order(const Search *search) {
             if (may_meet && !are_apart(one, other)) return false;
         }
     }
-    return writes && search->pays && search->pointers <= MOST_POINTERS;
+    return writes;
 }
 
 /* ---- the loop */
 
-static bool find_rows(const Printer *p, const Inst *loop, Search *search) {
+static bool are_rounds_apart(const Printer *p, const Inst *loop, Search *search) {
     LoopTest test;
     if (!p->dialect->has_rows || p->options->level < 2) return false;
     if (loop->nargs != 1 || !clike_counts_up(loop, loop, &test)) return false;
-    *search = (Search){.printer = p, .loop = loop, .counter = loop->regions[1]->params[test.index]};
+    search->printer = p;
+    search->loop = loop;
+    search->counter = loop->regions[1]->params[test.index];
     region_walk(loop->regions[1], look_at, search);
     return !search->refused && is_in_order(search) && (!search->chooses || clike_has_vectors(p));
+}
+
+static bool find_rows(const Printer *p, const Inst *loop, Search *search) {
+    *search = (Search){0};
+    return are_rounds_apart(p, loop, search) && search->pays && search->pointers <= MOST_POINTERS;
 }
 
 static bool begin(Printer *p, const Inst *loop) {
@@ -412,11 +426,14 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
 }
 
 const char *clike_rows_wish(Printer *p, const Inst *loop) {
-    if (p->at->rows.loop != loop) return NULL;
-    const char *independent = clike_helper(p, "SLOPE_INDEPENDENT");
-    int at_once = clike_has_vectors(p) ? emit_rounds_at_once(loop) : 1;
+    Search straight = {.is_straight = true};
+    bool has_rows = p->at->rows.loop == loop;
+    int at_once = clike_has_vectors(p) ? emit_rounds_at_once(&p->reached, loop) : 1;
+    if (!has_rows && (at_once == 1 || !are_rounds_apart(p, loop, &straight))) return NULL;
+    const char *independent = has_rows ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
     if (at_once == 1) return independent;
-    return clike_format(p, "%s %s(%d)", independent, clike_helper(p, "SLOPE_AT_ONCE"), at_once);
+    const char *wish = clike_format(p, "%s(%d)", clike_helper(p, "SLOPE_AT_ONCE"), at_once);
+    return independent ? clike_format(p, "%s %s", independent, wish) : wish;
 }
 
 static const Row *find_row(const Printer *p, const Inst *access) {

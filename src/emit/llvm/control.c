@@ -203,8 +203,8 @@ static void steer_loop(Emitter *e, const EmittedLoop *loop) {
         emit_wish(e, branch, "llvm.loop.unroll.full", 0);
     else if (branch && in_a_row > 1) emit_wish(e, branch, "llvm.loop.unroll.count", in_a_row);
 #if defined(__aarch64__)
-    else if (branch && !e->device && emit_rounds_at_once(loop->inst) > 1)
-        emit_wish(e, branch, "llvm.loop.vectorize.width", emit_rounds_at_once(loop->inst));
+    else if (branch && !e->device && emit_rounds_at_once(&e->reached, loop->inst) > 1)
+        emit_wish(e, branch, "llvm.loop.vectorize.width", emit_rounds_at_once(&e->reached, loop->inst));
 #endif
 }
 
