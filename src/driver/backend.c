@@ -402,6 +402,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     EmitFile file = {.format = printed->format,
                      .target = target,
                      .header = options->header,
+                     .is_called = options->header || options->header_path,
                      .openmp = options->openmp,
                      .lines = options->lines,
                      .comments = options->comments,

@@ -133,6 +133,7 @@ typedef struct EmitFile {
     const char *runtime_library; /* libslope-rt.a, for what is linked */
     /* Source code: */
     bool header;       /* the declarations for those who call it, not the code */
+    bool is_called;    /* there is a header of it, too */
     bool openmp;       /* groups of kernels side by side */
     bool lines;        /* say which line of the program each statement comes from */
     bool comments;     /* the same as a comment at its end */

@@ -553,7 +553,9 @@ uint32_t clike_needs(const Printer *p, const Func *func);
 int clike_returned_param(const Printer *p, const Func *func);
 /* Without pointers a global that needs code is what its function returns; NULL: the function is another. */
 const Global *clike_computed_global(const Printer *p, const Func *func);
-bool clike_is_main(const Func *func);
+bool clike_is_main(const Printer *p, const Func *func);
+bool clike_has_threads(const Printer *p,
+                       const Func *func); /* a kernel: more than one, or it asks which one it is */
 const char *clike_outer_name(Printer *p, const Func *func);
 /* The parameters with what stands before and after them; "void" if there is nothing. */
 const char *clike_params(Printer *p, const Func *func, const char **names, const char *first);

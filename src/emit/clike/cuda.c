@@ -268,7 +268,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
         text_add(&p->outside,
                  STR("extern \"C\" __device__ int slope_recursive;\n__device__ int slope_recursive = 1;\n"));
     print_launcher(p, func, names);
-    if (clike_is_main(func)) print_main(p, func);
+    if (clike_is_main(p, func)) print_main(p, func);
 }
 
 /* ---- the dialect */

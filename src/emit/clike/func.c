@@ -2,15 +2,22 @@
  *
  * A function that others may call is the function itself, unless something must be done before: static variables begin anew
  * with every call from outside, constants that need code are computed once. Then what others call is a wrapper. How
- * kernels are called is up to the dialect. A program's main is C's. */
+ * kernels are called is up to the dialect. A program's main is C's, unless it is one for several threads and there is a header for those who run them. */
 #include "emit/clike/clike.h"
 
 static bool is_kernel(const Func *func) { return func->group_size[0] > 0; }
 static bool is_exported(const Func *func) { return (func->flags & FUNC_EXPORT) != 0; }
-bool clike_is_main(const Func *func) {
-    return is_kernel(func) && func->nparams == 0 && strcmp(func->name->text, "main") == 0;
-}
 uint32_t clike_needs(const Printer *p, const Func *func) { return reached_func(&p->reached, func)->needs; }
+
+bool clike_has_threads(const Printer *p, const Func *func) {
+    const int *size = func->group_size;
+    return (clike_needs(p, func) & NEEDS_IDS) || size[0] * size[1] * size[2] > 1;
+}
+
+bool clike_is_main(const Printer *p, const Func *func) {
+    if (!is_kernel(func) || func->nparams || strcmp(func->name->text, "main") != 0) return false;
+    return !p->file->is_called || !clike_has_threads(p, func);
+}
 
 bool clike_takes_thread(const Printer *p, const Func *func) {
     return (clike_needs(p, func) & p->dialect->thread_needs) != 0;
@@ -440,7 +447,7 @@ void clike_declare_functions(Printer *p) {
     if (p->dialect->language->has_places_only) return; /* the order does not matter */
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *func = p->reached.funcs.at[i]->func;
-        if (is_exported(func) && !clike_is_main(func)) declare_function(p, func);
+        if (is_exported(func) && !clike_is_main(p, func)) declare_function(p, func);
     }
 }
 

@@ -62,7 +62,8 @@ static void print_threads(Printer *p, const Func *func, const char **names) {
 
 static void print_kernel(Printer *p, const Func *func, const char **names) {
     bool ids = clike_takes_thread(p, func);
-    clike_line(p, "%svoid %s(%s) {", clike_is_main(func) ? "static " : "", clike_outer_name(p, func),
+    bool is_inner = clike_is_main(p, func) && !clike_has_threads(p, func);
+    clike_line(p, "%svoid %s(%s) {", is_inner ? "static " : "", clike_outer_name(p, func),
                clike_params(p, func, names, GROUPS));
     p->indent++;
     if (p->has_init) clike_line(p, "slope_init();");
@@ -90,7 +91,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     clike_line(p, "}");
     p->indent--;
     clike_line(p, "}\n");
-    if (clike_is_main(func))
+    if (clike_is_main(p, func))
         clike_line(p, "int main(void) {\n    %s(1, 1, 1);\n    return 0;\n}\n", clike_outer_name(p, func));
 }
 
