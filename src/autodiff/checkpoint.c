@@ -239,9 +239,11 @@ static int pay(Policy *p, Val *v, int room) {
     return room;
 }
 
-/* Is it computed again for no more than that? */
+/* Is it computed again for no more than that? How often a loop ran is chosen by what it is itself. */
 static bool is_cheap(Policy *p, Val *v, int limit) {
-    if (limit >= NEVER - 1 || !p->ad->m->many_threads) return cost(p, v) <= limit;
+    bool is_within = cost(p, v) <= limit;
+    bool by_parts = p->ad->m->many_threads || (type_is_integer(v->type) && !is_within);
+    if (limit >= NEVER - 1 || !by_parts) return is_within;
     p->now++;
     return pay(p, v, limit) >= 0;
 }

@@ -613,22 +613,12 @@ const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
 bool inst_goes_ways(
     const Inst *inst); /* a choice of a number in a loop that goes ways: a branch does better */
 int inst_loops_around(const Inst *inst);
-/* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
-typedef struct LoopSteps {
-    int64_t least, greatest;
-    bool known;
-} LoopSteps;
-LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index);
 typedef struct LoopJumps {
     Arena *arena;
     Map of; /* loop -> InstVec: what goes on with its next round */
 } LoopJumps;
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
 bool loop_has_jumps(const Inst *loop); /* does a break or continue in its body go to it? */
-LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
-bool loop_step(const Inst *loop, int index, int64_t *step); /* in normal form; false: it is not constant */
-/* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
-int loop_term(const Inst *loop, int index);
 /* A comparison of a carried value with something else. */
 typedef struct LoopTest {
     int index; /* of the carried value */
@@ -662,6 +652,20 @@ bool val_is_fixed(const Val *v, const CallPath *path);
 /* ---- atonce.c */
 /* How many rounds fill a register of 128 bits, if a round is arithmetic alone, and enough of it; else 1. */
 int loop_rounds_at_once(const Inst *loop);
+
+/* ---- step.c */
+/* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
+typedef struct LoopSteps {
+    int64_t least, greatest;
+    bool known;
+} LoopSteps;
+LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index);
+LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
+/* In normal form, over all rounds that another one follows: what the round that ends the loop by its state does is not seen by others. */
+LoopSteps loop_steps_while_running(const Inst *loop, int index);
+bool loop_step(const Inst *loop, int index, int64_t *step); /* ... if it is always the same */
+/* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
+int loop_term(const Inst *loop, int index);
 
 /* ---- trips.c */
 int64_t

@@ -1,5 +1,5 @@
-/* Loops, as far as they can be seen through: what is inside, how a carried value moves, whether its counting can wrap
- * around, how often a counting loop runs.
+/* Loops, as far as they can be seen through: what is inside, what jumps, whether counting can wrap around, how
+ * often a counting loop runs.
  *
  * Numbers of the program wrap around. `for (i = 0; i < n; i += 3)` with n at the end of the range does not stop where
  * division says: i jumps over the end and goes on from the other one. Everything here takes that into account. */
@@ -38,71 +38,7 @@ int inst_loops_around(const Inst *inst) {
     return loops;
 }
 
-/* ---- how a carried value moves */
-
-static const Inst *made_by(const Val *v, Op op) {
-    return v->kind == VAL_inst && v->inst->op == op ? v->inst : NULL;
-}
-
-/* v as a constant more than param; false: it is something else. */
-static bool find_delta(const Val *v, const Val *param, int64_t *delta) {
-    const Inst *add = made_by(v, OP_add), *sub = made_by(v, OP_sub);
-    *delta = 0;
-    if (v == param) return true;
-    if (add && inst_operand(add, 0) == param && val_is_int(inst_operand(add, 1), delta)) return true;
-    if (add && inst_operand(add, 1) == param && val_is_int(inst_operand(add, 0), delta)) return true;
-    if (!sub || inst_operand(sub, 0) != param || !val_is_int(inst_operand(sub, 1), delta)) return false;
-    *delta = (int64_t)(0 - (uint64_t)*delta);
-    return true;
-}
-
-enum { MOST_CHOICES = 8 }; /* that a carried value is chosen by, one in another */
-
-static void add_ways(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth);
-
-static void add_delta(LoopSteps *steps, bool *any, int64_t delta) {
-    if (!*any || delta < steps->least) steps->least = delta;
-    if (!*any || delta > steps->greatest) steps->greatest = delta;
-    *any = true;
-}
-
-/* Both sides of a choice; false: it is none. */
-static bool add_choice(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth) {
-    const Inst *select = made_by(next, OP_select), *branch = made_by(next, OP_if);
-    if (depth == 0 || (!select && !branch)) return false;
-    for (int i = 0; i < 2; i++) {
-        const Inst *end = branch ? branch->regions[i]->last : NULL;
-        if (select) add_ways(steps, any, inst_operand(select, i + 1), param, depth - 1);
-        else if (end->op == OP_yield) add_ways(steps, any, inst_operand(end, next->index), param, depth - 1);
-    }
-    return true;
-}
-
-static void add_ways(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth) {
-    int64_t delta;
-    if (find_delta(next, param, &delta)) add_delta(steps, any, delta);
-    else if (!add_choice(steps, any, next, param, depth)) steps->known = false, *any = true;
-}
-
-static void add_way(LoopSteps *steps, bool *any, Val *next, const Val *param) {
-    add_ways(steps, any, ir_resolve(next), param, MOST_CHOICES);
-}
-
-LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index) {
-    const Region *body = loop->regions[1];
-    LoopSteps steps = {.known = true}, last = {.known = true};
-    bool any = false, any_last = false;
-    if (body->last->op == OP_yield) add_way(&steps, &any, body->last->args[index], body->params[index]);
-    for (int i = 0; i < njumps; i++)
-        if (jumps[i]->op == OP_continue) add_way(&steps, &any, jumps[i]->args[index], body->params[index]);
-    if (loop->nregions == 2) return steps;
-    const Region *step = loop->regions[2];
-    if (step->last->op == OP_yield) add_way(&last, &any_last, step->last->args[index], step->params[index]);
-    steps.known &= last.known;
-    steps.least = (int64_t)((uint64_t)steps.least + (uint64_t)last.least);
-    steps.greatest = (int64_t)((uint64_t)steps.greatest + (uint64_t)last.greatest);
-    return steps;
-}
+/* ---- jumps */
 
 static void note_jump(void *user, Inst *inst) {
     LoopJumps *jumps = user;
@@ -135,83 +71,6 @@ LoopJumps loop_find_jumps(Arena *arena, const Func *func) {
     LoopJumps jumps = {.arena = arena};
     if (func->body && !(func->flags & FUNC_NORMAL)) region_walk(func->body, note_jump, &jumps);
     return jumps;
-}
-
-LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index) {
-    const InstVec *found = map_get(&jumps->of, PTR_KEY(loop));
-    return loop_steps(loop, found ? found->at : NULL, found ? found->count : 0, index);
-}
-
-/* ---- normal form: the step may stand under the guard of an exit */
-
-/* state == 0 */
-static bool tests_running(const Val *v, const Val *state) {
-    const Inst *eq = made_by(v, OP_eq);
-    return eq && ((inst_operand(eq, 0) == state && val_is_zero(inst_operand(eq, 1))) ||
-                  (inst_operand(eq, 1) == state && val_is_zero(inst_operand(eq, 0))));
-}
-
-/* For a condition that tests the exit state first: which carried value the state is; -1: none. */
-static int state_index(const Region *condition) {
-    const Val *go = inst_operand(condition->last, 0);
-    const Inst *choice = made_by(go, OP_if), *select = made_by(go, OP_select), *both = made_by(go, OP_and);
-    for (int i = 0; i < condition->nparams; i++) {
-        const Val *state = condition->params[i];
-        if (tests_running(go, state)) return i;
-        if (choice && tests_running(inst_operand(choice, 0), state) &&
-            val_is_zero(inst_operand(choice->regions[1]->last, 0)))
-            return i;
-        if (select && tests_running(inst_operand(select, 0), state) && val_is_zero(inst_operand(select, 2)))
-            return i;
-        if (both &&
-            (tests_running(inst_operand(both, 0), state) || tests_running(inst_operand(both, 1), state)))
-            return i;
-    }
-    return -1;
-}
-
-/* Both come from an `if` that is entered while no exit is under way, and beside which one is: into it. */
-static bool enter_guard(const Val **next, const Val **state) {
-    const Inst *guard = made_by(*next, OP_if);
-    if (!guard || guard != made_by(*state, OP_if)) return false;
-    const Inst *then = guard->regions[0]->last, *otherwise = guard->regions[1]->last;
-    if (then->op != OP_yield || otherwise->op != OP_yield) return false;
-    if (!tests_running(inst_operand(guard, 0), inst_operand(otherwise, (*state)->index))) return false;
-    *next = inst_operand(then, (*next)->index);
-    *state = inst_operand(then, (*state)->index);
-    return true;
-}
-
-/* A step under the guard of the exit state counts: where the guard fails the loop ends, so that no later iteration sees
- * the value. The guard must be the very state that the condition tests. */
-static const Val *unguarded(const Inst *loop, const Val *next) {
-    const Region *body = loop->regions[1];
-    int state = state_index(loop->regions[0]);
-    if (state < 0) return next;
-    const Val *next_state = inst_operand(body->last, state);
-    while (enter_guard(&next, &next_state)) {}
-    const Inst *test = made_by(next, OP_if), *select = made_by(next, OP_select);
-    if (test && tests_running(inst_operand(test, 0), next_state))
-        return inst_operand(test->regions[0]->last, next->index);
-    if (select && tests_running(inst_operand(select, 0), next_state)) return inst_operand(select, 1);
-    return next;
-}
-
-bool loop_step(const Inst *loop, int index, int64_t *step) {
-    const Region *body = loop->regions[1];
-    const Val *param = body->params[index];
-    if (!type_is_integer(param->type) || body->last->op != OP_yield) return false;
-    const Val *next = inst_operand(body->last, index);
-    return find_delta(next, param, step) || find_delta(unguarded(loop, next), param, step);
-}
-
-int loop_term(const Inst *loop, int index) {
-    const Region *body = loop->regions[1];
-    const Val *param = body->params[index],
-              *next = body->last->op == OP_yield ? inst_operand(body->last, index) : param;
-    const Inst *sum = made_by(next, OP_add), *difference = made_by(next, OP_sub);
-    if (difference) return inst_operand(difference, 0) == param ? 1 : -1;
-    return !sum ? -1 : inst_operand(sum, 0) == param ? 1 : inst_operand(sum, 1) == param ? 0 : -1;
 }
 
 /* ---- conditions that compare */

@@ -1,142 +1,9 @@
-/* How often a loop runs at most, which follows from constants: its counter starts at one, and has not come to another yet.
- *
- * A loop that is left early goes on while its state says so, too. Then the counter need not move in the round that changes the state, which is the last:
- *
- *     while (state == 0 && i < 96) { ... state = found ? 2 : 0; i = state == 0 ? i + 1 : i; }
- *
- * What the two are in the next round is looked at together, way by way. */
+/* How often a loop runs at most, which follows from constants: its counter starts at one, and has not come to another yet. */
 #include "ir/ir.h"
 
-enum { MOST_KNOWN = 8, MOST_DEPTH = 16 };
+enum { MOST_DEPTH = 16 };
 
 static const int64_t unknown = INT64_MAX;
-
-typedef struct Rounds {
-    const Inst *loop;
-    int counter, state; /* indices of carried values */
-    const Val *value;   /* the constant that the state is while the loop goes on */
-    struct {
-        const Val *condition;
-        bool holds;
-    } known[MOST_KNOWN]; /* on this way */
-    int nknown;
-    int64_t least, greatest; /* step of the counter */
-} Rounds;
-
-/* ---- a state that is looked at together with a counter */
-
-/* a < b and b <= a, of integers */
-static bool are_opposite(const Val *one, const Val *other) {
-    if (one->kind != VAL_inst || other->kind != VAL_inst) return false;
-    const Inst *less = one->inst->op == OP_lt ? one->inst : other->inst,
-               *least = one->inst->op == OP_lt ? other->inst : one->inst;
-    return less->op == OP_lt && least->op == OP_le && type_is_integer(inst_operand(less, 0)->type) &&
-           val_is_same(inst_operand(less, 0), inst_operand(least, 1)) &&
-           val_is_same(inst_operand(less, 1), inst_operand(least, 0));
-}
-
-static bool is_known(const Rounds *r, const Val *condition, bool *holds) {
-    for (int i = 0; i < r->nknown; i++) {
-        bool is_opposite = are_opposite(r->known[i].condition, condition);
-        if (!is_opposite && r->known[i].condition != condition) continue;
-        *holds = r->known[i].holds != is_opposite;
-        return true;
-    }
-    return false;
-}
-
-static const Val *chosen(const Rounds *r, const Val *v) {
-    bool holds;
-    while (v->kind == VAL_inst && v->inst->op == OP_select && is_known(r, inst_operand(v->inst, 0), &holds))
-        v = inst_operand(v->inst, holds ? 1 : 2);
-    return v;
-}
-
-static bool is_equality(const Val *condition, const Val *state, const Val *value) {
-    if (condition->kind != VAL_inst || condition->inst->op != OP_eq) return false;
-    const Val *a = inst_operand(condition->inst, 0), *b = inst_operand(condition->inst, 1);
-    int64_t wanted, found;
-    const Val *constant = a == state ? b : b == state ? a : NULL;
-    return constant && val_is_int(constant, &found) && val_is_int(value, &wanted) && found == wanted;
-}
-
-static bool is_over(const Rounds *r, const Val *state) {
-    int64_t wanted, found;
-    if (val_is_int(state, &found)) return val_is_int(r->value, &wanted) && found != wanted;
-    for (int i = 0; i < r->nknown; i++)
-        if (!r->known[i].holds && is_equality(r->known[i].condition, state, r->value)) return true;
-    return false;
-}
-
-static bool is_step(Rounds *r, const Val *next) {
-    int64_t step;
-    if (next->kind != VAL_inst || (next->inst->op != OP_add && next->inst->op != OP_sub)) return false;
-    if (inst_operand(next->inst, 0) != r->loop->regions[1]->params[r->counter]) return false;
-    if (!val_is_int(inst_operand(next->inst, 1), &step) || step <= INT32_MIN || step > INT32_MAX)
-        return false;
-    if (next->inst->op == OP_sub) step = -step;
-    if (step < r->least) r->least = step;
-    if (step > r->greatest) r->greatest = step;
-    return true;
-}
-
-/* What a value is if the branch is taken; an operand of `select` likewise. */
-static const Val *in_branch(const Val *v, const Inst *branch, int k) {
-    if (v->kind != VAL_inst || v->inst != branch) return v;
-    if (branch->op == OP_select) return inst_operand(branch, 1 + k);
-    const Inst *yield = branch->regions[k]->last;
-    return yield->op == OP_yield ? inst_operand(yield, v->index) : NULL;
-}
-
-static const Inst *branch_of(const Val *v) {
-    bool is_branch = v->kind == VAL_inst && (v->inst->op == OP_select || v->inst->op == OP_if);
-    return is_branch ? v->inst : NULL;
-}
-
-/* On every way the counter makes a step, or the loop is over. */
-static bool moves(Rounds *r, const Val *next, const Val *state, int depth) {
-    if (!next || !state || depth == 0) return false;
-    next = chosen(r, next);
-    state = chosen(r, state);
-    if (is_over(r, state) || is_step(r, next)) return true;
-    const Inst *branch = branch_of(next) ? branch_of(next) : branch_of(state);
-    if (!branch || r->nknown == MOST_KNOWN) return false;
-    bool all = true;
-    for (int k = 0; k < 2 && all; k++) {
-        r->known[r->nknown].condition = inst_operand(branch, 0);
-        r->known[r->nknown++].holds = k == 0;
-        all = moves(r, in_branch(next, branch, k), in_branch(state, branch, k), depth - 1);
-        r->nknown--;
-    }
-    return all;
-}
-
-/* Some part of the condition says what the state must be. */
-static bool find_state(Rounds *r, const Val *condition) {
-    if (condition->kind != VAL_inst) return false;
-    const Inst *inst = condition->inst;
-    if (inst->op == OP_and)
-        return find_state(r, inst_operand(inst, 0)) || find_state(r, inst_operand(inst, 1));
-    for (int i = 0; i < 2 && inst->op == OP_eq; i++) {
-        const Val *state = inst_operand(inst, i), *value = inst_operand(inst, 1 - i);
-        int64_t number;
-        if (state->kind != VAL_param || state->region != r->loop->regions[0] || !val_is_int(value, &number))
-            continue;
-        r->state = state->index;
-        r->value = value;
-        return true;
-    }
-    return false;
-}
-
-static bool steps_with_state(const Inst *loop, int counter, LoopSteps *steps) {
-    Rounds r = {.loop = loop, .counter = counter, .least = INT64_MAX, .greatest = INT64_MIN};
-    const Inst *yield = loop->regions[1]->last;
-    if (yield->op != OP_yield || !find_state(&r, inst_operand(loop->regions[0]->last, 0))) return false;
-    bool found = moves(&r, inst_operand(yield, counter), inst_operand(yield, r.state), MOST_DEPTH);
-    *steps = (LoopSteps){r.least, r.greatest, true};
-    return found && r.least <= r.greatest;
-}
 
 /* ---- counters */
 
@@ -164,13 +31,11 @@ static bool ends_far_off(const LoopJumps *jumps, const LoopTest *test, int64_t l
 
 static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *comparison) {
     LoopTest test;
-    LoopSteps steps;
-    int64_t step;
     if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
     int64_t way = way_of(jumps, loop, &test);
     if (way == unknown) return unknown;
-    if (loop_step(loop, test.index, &step)) steps = (LoopSteps){step, step, true};
-    else if (!steps_with_state(loop, test.index, &steps)) return unknown;
+    LoopSteps steps = loop_steps_while_running(loop, test.index);
+    if (!steps.known || steps.least <= INT32_MIN || steps.greatest > INT32_MAX) return unknown;
     int64_t shortest = test.up ? steps.least : -steps.greatest,
             longest = test.up ? steps.greatest : -steps.least;
     way += test.or_equal;

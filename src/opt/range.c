@@ -15,7 +15,8 @@
  * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
  * triangle, from a base that may be anything, times any stride.
  *
- * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
+ * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. Their bounds must be what they come near, too: of i - i / 2 the
+ * parts are known, but not at their ends together, so that the test would fail where those of inner loops do not. The copy with
  * checks is what runs if a few rounds of the outer loop are out of range, so that those inside it are tried once more, unless they are short; what is
  * inside of these is not, of which there would be a copy for each level.
  *

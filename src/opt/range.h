@@ -10,13 +10,22 @@ enum {
     MOST_OWN = 2,
     OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
     FACTORS = OWN + MOST_OWN,
-    RANGE_TERMS = 64, /* that an index is computed from, at most */
+    MOST_BOUND_FACTOR = 64,
+    RANGE_TERMS = 256, /* that an index is computed from, at most */
 };
+
+/* The counters, as bits, with which something rises, and with which it falls. */
+typedef struct Ways {
+    unsigned rises, falls;
+} Ways;
 
 /* Something of the nest, and the least and the greatest that it is there: int64. */
 typedef struct Between {
     const Val *v;
     Val *low, *high;
+    const struct Bound *parts; /* it is the least or the greatest of these; NULL: something else */
+    Ways ways;                 /* by other counters */
+    bool is_loose;             /* it need not come near low and high */
 } Between;
 
 /* base + the sum of factor * counter; as part of an index of type int, modulo 2^32, of a bound int64. A counter can be its own: something else that the nest computes, and of which it is known
@@ -73,6 +82,7 @@ typedef struct Nest {
     bool stores_quotients; /* by what is no constant */
     bool has_wide_indices;
     bool is_reverse; /* it adds to derivatives in arrays */
+    bool is_loose;   /* so are the bounds of the sum that was looked at last */
     Val *safe;       /* bool: everything so far is in range */
 } Nest;
 
@@ -93,11 +103,19 @@ Linear range_times(Nest *n, const Linear *varies, Val *factor);
 Linear range_widened(Nest *n, const Linear *index);                      /* int64 */
 const Between *range_between(const Nest *n, const Linear *index, int i); /* that belongs to a factor */
 const Val *range_counter(const Nest *n, const Linear *index, int i);
-Val *range_extreme(Nest *n, const Linear *wide,
-                   bool greatest); /* NULL: there are too many counters of its own */
+Ways range_ways(const Nest *n, const Linear *l);
+/* Says whether it is loose; NULL: there are too many counters of its own. */
+Val *range_extreme(Nest *n, const Linear *wide, bool greatest);
+/* The least and the greatest, of 64 bits. */
+bool range_find_ends(Nest *n, const Linear *wide, Between *between);
 /* What the program computes in 32 bits is required to be the sum itself; false: that cannot be told. */
 bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between);
 Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor);
+bool range_is_bounding(const Linear *part); /* its factors are small constants */
+const Bound *range_parts(const Nest *n, Op op, const Linear *one,
+                         const Linear *other); /* NULL: they are not */
+Between range_grown(Nest *n, Op op, const Between *x,
+                    const Between *y);              /* the result of an operation that grows with both */
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
 
 /* ---- range_counter.c */

@@ -4,7 +4,7 @@
  * reverse pass counts down from, the rounds of a part of a loop, is a difference with the least of two in it, of which each is a bound. */
 #include "opt/range.h"
 
-enum { MOST_BOUND_FACTOR = 64, SHORT_TRIP = 16 };
+enum { SHORT_TRIP = 16 };
 
 /* ---- bounds of counters: the numbers themselves, in 64 bits */
 
@@ -16,28 +16,27 @@ static void require_small(Nest *n, Val *v) {
 
 static bool find_parts(const Val *v, Val *parts[2], Op *op);
 
-static bool find_exact_between(Nest *n, Val *v, Between *between) {
-    Linear whole;
-    if (!range_exact(n, v, &whole) || !range_require_moderate(n, &whole)) return false;
-    between->low = range_extreme(n, &whole, false);
-    between->high = range_extreme(n, &whole, true);
-    return between->low && between->high;
+static bool find_exact_between(Nest *n, Val *v, Linear *whole, Between *between) {
+    return range_exact(n, v, whole) && range_find_ends(n, whole, between);
 }
 
 /* A quotient by a constant, the least or the greatest of two. */
 static bool exact_own(Nest *n, Val *v, Linear *result) {
     Val *parts[2] = {NULL, NULL};
     Op op = OP_div;
-    Between x, y;
+    Linear one, other;
+    Between x, y, between;
     int64_t known = 0;
     bool is_quotient = v->inst->op == OP_div && val_is_int(inst_operand(v->inst, 1), &known) && known > 0;
     if (is_quotient) parts[0] = inst_operand(v->inst, 0);
     else if (!find_parts(v, parts, &op)) return false;
-    y.low = y.high = range_number(n, known);
-    if (!find_exact_between(n, parts[0], &x) || (parts[1] && !find_exact_between(n, parts[1], &y)))
-        return false;
-    *result = (Linear){.base = range_number(n, 0),
-                       .own = {{v, range_binary(n, op, x.low, y.low), range_binary(n, op, x.high, y.high)}}};
+    y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
+    if (!find_exact_between(n, parts[0], &one, &x)) return false;
+    if (parts[1] && !find_exact_between(n, parts[1], &other, &y)) return false;
+    between = range_grown(n, op, &x, &y);
+    between.v = v;
+    if (parts[1]) between.parts = range_parts(n, op, &one, &other);
+    *result = (Linear){.base = range_number(n, 0), .own = {between}};
     result->factors[OWN] = range_number(n, 1);
     return true;
 }
@@ -97,70 +96,75 @@ static bool find_parts(const Val *v, Val *parts[2], Op *op) {
     return is_min || (val_is_same(low, parts[0]) && val_is_same(high, parts[1]));
 }
 
-static bool is_bounding(const Linear *part) {
+/* Something that matters only where it is above a number: of the greatest of a constant below that and something else, the latter. */
+static Val *above(Val *v, int64_t least) {
+    Val *parts[2];
+    Op op;
     int64_t known;
-    for (int i = 0; i < FACTORS; i++) {
-        if (!part->factors[i]) continue;
-        if (!val_is_int(part->factors[i], &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR)
-            return false;
-    }
-    return true;
+    if (!find_parts(v, parts, &op) || op != OP_max) return v;
+    for (int i = 0; i < 2; i++)
+        if (val_is_int(parts[i], &known) && known <= least) return parts[1 - i];
+    return v;
 }
 
-static bool find_bound(Nest *n, Val *v, Bound *bound);
+static bool find_bound(Nest *n, Val *v, int64_t least, Bound *bound);
 
 /* A sum with, or a difference from, the least or the greatest of two, of 64 bits. */
-static bool find_moved(Nest *n, const Inst *inst, Bound *bound) {
+static bool find_moved(Nest *n, const Inst *inst, int64_t least, Bound *bound) {
     Linear by;
+    int64_t known;
     bool is_sum = inst->op == OP_add || inst->op == OP_sub;
-    if (!is_sum || inst->results[0]->type->kind != TYPE_int64 ||
-        !find_bound(n, inst_operand(inst, 0), bound) || bound->count == 1 ||
-        !range_exact(n, inst_operand(inst, 1), &by))
+    if (!is_sum || inst->results[0]->type->kind != TYPE_int64 || !range_exact(n, inst_operand(inst, 1), &by))
+        return false;
+    const Val *low = inst->op == OP_sub && least >= 0 ? range_extreme(n, &by, false) : NULL;
+    bool is_more = low && val_is_int(low, &known) && known >= 0;
+    if (!find_bound(n, inst_operand(inst, 0), is_more ? least : INT64_MIN, bound) || bound->count == 1)
         return false;
     for (int i = 0; i < bound->count; i++)
         if (!range_combine(n, &bound->parts[i], &by, inst->op == OP_sub, &bound->parts[i])) return false;
     return true;
 }
 
-static bool find_bound(Nest *n, Val *v, Bound *bound) {
+/* It matters only where it is above `least`. */
+static bool find_bound(Nest *n, Val *v, int64_t least, Bound *bound) {
     Val *parts[2] = {v};
     Op op = OP_min;
     bool is_inst = v->kind == VAL_inst && !range_prepared(n, v);
     if (is_inst && v->type->kind == TYPE_int64 && v->inst->op == OP_convert &&
         range_is_word(v->inst->args[0]->type))
-        return find_bound(n, inst_operand(v->inst, 0), bound);
+        return find_bound(n, inst_operand(v->inst, 0), least, bound);
     bool is_pair = is_inst && find_parts(v, parts, &op);
     if (!is_pair) parts[0] = v;
-    if (!is_pair && is_inst && find_moved(n, v->inst, bound)) return true;
+    if (!is_pair && is_inst && find_moved(n, v->inst, least, bound)) return true;
     *bound = (Bound){.count = is_pair ? 2 : 1, .op = op};
     for (int i = 0; i < bound->count; i++)
-        if (!range_exact(n, parts[i], &bound->parts[i])) return false;
+        if (!range_exact(n, op == OP_min ? above(parts[i], least) : parts[i], &bound->parts[i])) return false;
     return true;
 }
 
-/* What a loop that counts down to a constant begins with, as far as it has rounds: the greatest of that constant and something else is the latter, and what is chosen where a is below b
- * is b - a. */
-static Val *without_zero(const LoopTest *test, Val *v) {
-    Val *parts[2];
-    Op op;
-    int64_t known, limit;
-    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
-    bool counts_down = !test->up && !test->or_equal && val_is_int(test->limit, &limit);
-    if (!inst || !counts_down) return v;
-    if (inst->op == OP_select && val_is_int(inst_operand(inst, 2), &known) && known <= limit)
-        return inst_operand(inst, 1);
-    if (!find_parts(v, parts, &op) || op != OP_max) return v;
-    for (int i = 0; i < 2; i++)
-        if (val_is_int(parts[i], &known) && known <= limit) return parts[1 - i];
-    return v;
+/* What a loop counts down from, or up to, as far as it has rounds: what is chosen where a is below b is b - a. */
+static Val *with_rounds(Nest *n, Val *v, int64_t least) {
+    int64_t known;
+    if (range_prepared(n, v)) return v;
+    const Inst *inst = v->kind == VAL_inst && v->inst->op == OP_select ? v->inst : NULL;
+    if (inst && val_is_int(inst_operand(inst, 2), &known) && known <= least) return inst_operand(inst, 1);
+    return above(v, least);
 }
 
 static bool has_small_factors(Nest *n, const Bound *bound) {
     for (int i = 0; i < bound->count; i++) {
-        if (!is_bounding(&bound->parts[i])) return false;
+        if (!range_is_bounding(&bound->parts[i])) return false;
         if (!range_is_fixed(&bound->parts[i])) require_small(n, bound->parts[i].base);
     }
     return true;
+}
+
+static void add_ways(const Nest *n, const Bound *bound, Ways *ways) {
+    for (int i = 0; i < bound->count; i++) {
+        Ways more = range_ways(n, &bound->parts[i]);
+        ways->rises |= more.rises;
+        ways->falls |= more.falls;
+    }
 }
 
 static bool bound_varies(const Bound *bound) {
@@ -242,13 +246,25 @@ static void require_round(Nest *n, const Counter *c, const Ending *ending, Val *
             n, range_binary(n, test->or_equal ? OP_le : OP_lt, test->up ? from : to, test->up ? to : from));
 }
 
+/* The constant that the greatest number of the counter is above if there are rounds. */
+static int64_t least_of(const Ending *ending, const Val *first) {
+    int64_t known;
+    const LoopTest *test = &ending->test;
+    if (test->or_equal || ending->begins || ending->ahead) return INT64_MIN;
+    return val_is_int(test->up ? first : test->limit, &known) ? known : INT64_MIN;
+}
+
 /* The step is the longest that it takes. */
 static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t step, bool is_even) {
     const LoopTest *test = &ending->test;
     Val *first = inst_operand(loop, test->index), *limit = ir_resolve(test->limit);
-    Val *begin = range_prepared(n, first) ? first : without_zero(test, first);
+    int64_t least = least_of(ending, first);
+    Val *begin = test->up ? first : with_rounds(n, first, least),
+        *last = test->up ? with_rounds(n, limit, least) : limit;
     Bound from, to;
-    if (!find_bound(n, begin, &from) || !find_bound(n, limit, &to)) return false;
+    if (!find_bound(n, begin, test->up ? INT64_MIN : least, &from) ||
+        !find_bound(n, last, test->up ? least : INT64_MIN, &to))
+        return false;
     if (!has_small_factors(n, &from) || !has_small_factors(n, &to)) return false;
     if (ending->ahead) to = moved(n, to, build_unary(&n->before, OP_neg, ending->ahead));
     Counter c = {.between = {.v = loop->regions[1]->params[test->index]},
@@ -256,11 +272,13 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t
                  .index = test->index,
                  .step = is_even ? step : 0,
                  .varies = bound_varies(&from) || bound_varies(&to),
-                 .ends_loop = ending->is_alone && begin == first};
+                 .ends_loop = ending->is_alone && begin == first && last == limit};
     if (c.varies && ending->begins) return false;
     Bound end = moved(n, to, range_number(n, test->or_equal ? 0 : test->up ? -1 : 1));
     c.low = test->up ? from : end;
     c.high = test->up ? end : from;
+    add_ways(n, &from, &c.between.ways);
+    add_ways(n, &to, &c.between.ways);
     c.between.low = bound_extreme(n, &c.low, false);
     c.between.high = bound_extreme(n, &c.high, true);
     if (!c.between.low || !c.between.high) return false;

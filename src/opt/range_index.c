@@ -62,21 +62,31 @@ static void clip_counters(Nest *n, const Inst *access) {
 
 static Val *as_natural(Nest *n, Val *v) { return build_convert(&n->before, v, range_type(n, TYPE_uint64)); }
 
-/* How much larger than those of an index factors can become, where bounds are in place of counters. */
+/* How much larger factors can become where a bound is in place of a counter. */
+static int64_t growth_by(const Bound *bound) {
+    int64_t total = 0, known;
+    for (int k = 0; k < bound->count; k++)
+        for (int f = 0; f < FACTORS; f++) {
+            const Linear *part = &bound->parts[k];
+            if (!part->factors[f] || !val_is_int(part->factors[f], &known)) continue;
+            const Bound *own = f >= OWN ? part->own[f - OWN].parts : NULL;
+            total += (known < 0 ? -known : known) * (own ? 1 + growth_by(own) : 1);
+        }
+    return total;
+}
+
 static int64_t growth(const Nest *n, const Linear *index) {
-    int64_t most = 1, known;
+    int64_t most = 1;
     bool any = false;
     for (int i = n->ncounters - 1; i >= 0; i--) {
         if (!n->counters[i].varies) continue;
-        const Bound *bounds[] = {&n->counters[i].low, &n->counters[i].high};
-        int64_t total = 1;
-        for (int k = 0; k < 4; k++)
-            for (int f = 0; f < FACTORS && k % 2 < bounds[k / 2]->count; f++)
-                if (bounds[k / 2]->parts[k % 2].factors[f] &&
-                    val_is_int(bounds[k / 2]->parts[k % 2].factors[f], &known))
-                    total += known < 0 ? -known : known;
-        most *= total;
+        most *= 1 + growth_by(&n->counters[i].low) + growth_by(&n->counters[i].high);
         any |= index->factors[i] != NULL;
+    }
+    for (int i = 0; i < MOST_OWN; i++) {
+        if (!index->factors[OWN + i] || !index->own[i].parts) continue;
+        most *= 1 + growth_by(index->own[i].parts);
+        any = true;
     }
     return any ? most : 1;
 }
@@ -100,16 +110,19 @@ static Val *index_at(Nest *n, const Linear *index, bool greatest) {
     for (int i = 0; i < FACTORS && range_factors(index) == 1; i++) {
         if (!index->factors[i] || (i < OWN && n->counters[i].varies)) continue;
         const Between *between = range_between(n, index, i);
+        n->is_loose = between->is_loose;
         Val *part = range_binary(n, OP_mul, index->factors[i], greatest ? between->high : between->low);
         return range_binary(n, OP_add, index->base, part);
     }
     return range_extreme(n, index, greatest);
 }
 
+/* Of a nest, by bounds that it comes near: or else the copy with checks is what runs, where each inner loop, tested by itself, has none. */
 static bool require_at(Nest *n, const Linear *wide, Val *limit, bool greatest) {
     Val *at = index_at(n, wide, greatest);
-    if (at) range_require(n, range_binary(n, OP_lt, as_natural(n, at), limit));
-    return at;
+    if (!at || (n->is_loose && n->inner.count > 0)) return false;
+    range_require(n, range_binary(n, OP_lt, as_natural(n, at), limit));
+    return true;
 }
 
 static bool require_index(Nest *n, const Linear *wide, Val *limit) {

@@ -5,7 +5,9 @@
  *     for (i = 0; i < n; i++) for (j = 0; j <= i; j++) ... a[i - j] ...         i - j is at least i - i, at most i - 0
  *
  * and where that is the least or the greatest of two, as in max(0, i - k), both are, and the results compared. Whatever else a loop carries on by equal steps is linear in its counter: what
- * counts beside it, offsets of rows, what counts through the loops inside. What is divided, a remainder, or a minimum is not linear; but where its parts are between bounds, so is this. */
+ * counts beside it, offsets of rows, what counts through the loops inside. What is divided, a remainder, or a minimum is not linear; but where its parts are between bounds, so is this, and of a minimum each part can take its place.
+ *
+ * Where one part of a sum rises with a counter that another falls with, its bounds are loose. */
 #include "opt/range.h"
 
 const Type *range_type(const Nest *n, TypeKind kind) {
@@ -58,6 +60,8 @@ static Val *sum(Nest *n, Val *a, Val *b, bool negative) {
     return a ? range_binary(n, OP_add, a, b) : b;
 }
 
+static Val *unless_zero(Val *factor) { return factor && val_is_zero(factor) ? NULL : factor; }
+
 bool range_is_fixed(const Linear *l) {
     for (int i = 0; i < FACTORS; i++)
         if (l->factors[i]) return false;
@@ -80,13 +84,15 @@ static int own_place(const Linear *l, const Between *own) {
 bool range_combine(Nest *n, const Linear *a, const Linear *b, bool negative, Linear *result) {
     Linear total = *a;
     total.base = sum(n, a->base, b->base, negative);
-    for (int i = 0; i < MOST_COUNTERS; i++) total.factors[i] = sum(n, a->factors[i], b->factors[i], negative);
+    for (int i = 0; i < MOST_COUNTERS; i++)
+        total.factors[i] = unless_zero(sum(n, a->factors[i], b->factors[i], negative));
     for (int i = 0; i < MOST_OWN; i++) {
         if (!b->factors[OWN + i]) continue;
         int place = own_place(&total, &b->own[i]);
         if (place < 0) return false;
         total.own[place] = b->own[i];
-        total.factors[OWN + place] = sum(n, total.factors[OWN + place], b->factors[OWN + i], negative);
+        total.factors[OWN + place] =
+            unless_zero(sum(n, total.factors[OWN + place], b->factors[OWN + i], negative));
     }
     *result = total;
     return true;
@@ -122,6 +128,39 @@ const Val *range_counter(const Nest *n, const Linear *index, int i) { return ran
 
 /* ---- the least and the greatest of a sum, of 64 bits */
 
+static Ways ways_of(const Nest *n, const Linear *l, int i) {
+    int64_t known = 0;
+    Ways ways = range_between(n, l, i)->ways;
+    if (i < OWN) ways.rises |= 1u << i;
+    if (!val_is_int(l->factors[i], &known)) ways.rises = ways.falls = ways.rises | ways.falls;
+    return known < 0 ? (Ways){ways.falls, ways.rises} : ways;
+}
+
+Ways range_ways(const Nest *n, const Linear *l) {
+    Ways all = {0};
+    for (int i = 0; i < FACTORS; i++) {
+        if (!l->factors[i]) continue;
+        Ways ways = ways_of(n, l, i);
+        all.rises |= ways.rises;
+        all.falls |= ways.falls;
+    }
+    return all;
+}
+
+/* Where one part rises with what another falls with, they are not at their ends together. */
+static bool is_loose(const Nest *n, const Linear *l) {
+    Ways before = {0};
+    for (int i = 0; i < FACTORS; i++) {
+        if (!l->factors[i]) continue;
+        Ways ways = ways_of(n, l, i);
+        if (range_between(n, l, i)->is_loose || (ways.rises & before.falls) || (ways.falls & before.rises))
+            return true;
+        before.rises |= ways.rises;
+        before.falls |= ways.falls;
+    }
+    return false;
+}
+
 /* The part of a counter, whichever its factor makes of its ends. */
 static Val *part_at(Nest *n, Val *factor, const Between *between, bool greatest) {
     int64_t known;
@@ -132,27 +171,52 @@ static Val *part_at(Nest *n, Val *factor, const Between *between, bool greatest)
     return range_binary(n, greatest ? OP_max : OP_min, ends[0], ends[1]);
 }
 
-/* With what bounds the counter in its place. What is not known to be negative must not be. */
-static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest) {
+/* With the parts of a bound in place of a counter. */
+static Val *with_parts(Nest *n, const Linear *index, int at, const Bound *bound, bool greatest) {
     Val *factor = index->factors[at], *ends[2];
+    bool is_loose[2];
     int64_t known = 0;
-    if (!val_is_int(factor, &known)) range_require_ordered(n, range_number(n, 0), factor);
-    const Bound *bound = greatest == (known >= 0) ? &n->counters[at].high : &n->counters[at].low;
     for (int i = 0; i < bound->count; i++) {
         Linear rest = *index, part = range_times(n, &bound->parts[i], factor), whole;
         rest.factors[at] = NULL;
         ends[i] = range_combine(n, &rest, &part, false, &whole) ? range_extreme(n, &whole, greatest) : NULL;
         if (!ends[i]) return NULL;
+        is_loose[i] = n->is_loose;
     }
-    Op op = known >= 0 ? bound->op : bound->op == OP_min ? OP_max : OP_min;
-    return bound->count == 1 ? ends[0] : range_binary(n, op, ends[0], ends[1]);
+    if (bound->count == 1) return ends[0];
+    bool falls = val_is_int(factor, &known) && known < 0;
+    Op op = !falls ? bound->op : bound->op == OP_min ? OP_max : OP_min;
+    bool is_nearest = greatest == (op == OP_min); /* of two bounds; else it may be either */
+    n->is_loose = is_nearest ? is_loose[0] && is_loose[1] : is_loose[0] || is_loose[1];
+    return range_binary(n, op, ends[0], ends[1]);
 }
 
-/* NULL: there are too many counters of its own. */
+/* With what bounds the counter in its place. What is not known to be negative must not be. */
+static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest) {
+    Val *factor = index->factors[at];
+    int64_t known = 0;
+    if (!val_is_int(factor, &known)) range_require_ordered(n, range_number(n, 0), factor);
+    const Counter *c = &n->counters[at];
+    return with_parts(n, index, at, greatest == (known >= 0) ? &c->high : &c->low, greatest);
+}
+
+/* The next that is the least or the greatest of two. */
+static int find_parted(const Linear *index) {
+    int64_t known;
+    for (int i = 0; i < MOST_OWN; i++)
+        if (index->factors[OWN + i] && index->own[i].parts && val_is_int(index->factors[OWN + i], &known) &&
+            (known == 1 || known == -1))
+            return OWN + i;
+    return -1;
+}
+
 Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
     for (int i = n->ncounters - 1; i >= 0; i--)
         if (index->factors[i] && n->counters[i].varies) return without_counter(n, index, i, greatest);
+    int parted = find_parted(index);
+    if (parted >= 0) return with_parts(n, index, parted, index->own[parted - OWN].parts, greatest);
     Val *at = index->base;
+    n->is_loose = is_loose(n, index);
     for (int i = 0; i < FACTORS; i++)
         if (index->factors[i])
             at = range_binary(n, OP_add, at,
@@ -160,13 +224,20 @@ Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
     return at;
 }
 
+bool range_find_ends(Nest *n, const Linear *wide, Between *between) {
+    if (!range_require_moderate(n, wide)) return false;
+    between->low = range_extreme(n, wide, false);
+    between->is_loose = n->is_loose;
+    between->high = range_extreme(n, wide, true);
+    between->is_loose |= n->is_loose;
+    between->ways = range_ways(n, wide);
+    return between->low && between->high;
+}
+
 /* What the program computes in 32 bits is the sum itself. */
 bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
     bool sign = type_is_signed(type);
-    if (!range_require_moderate(n, wide)) return false;
-    between->low = range_extreme(n, wide, false);
-    between->high = range_extreme(n, wide, true);
-    if (!between->low || !between->high) return false;
+    if (!range_find_ends(n, wide, between)) return false;
     range_require_ordered(n, range_number(n, sign ? INT32_MIN : 0), between->low);
     range_require_ordered(n, between->high, range_number(n, sign ? INT32_MAX : UINT32_MAX));
     return true;
@@ -248,40 +319,71 @@ static bool linear_carried(Nest *n, const Val *v, Linear *result) {
     return range_combine(n, &rounds, &first, false, result);
 }
 
-static bool find_between_of(Nest *n, Val *v, Between *between) {
+bool range_is_bounding(const Linear *part) {
+    int64_t known;
+    for (int i = 0; i < FACTORS; i++) {
+        if (!part->factors[i]) continue;
+        if (!val_is_int(part->factors[i], &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR)
+            return false;
+    }
+    return true;
+}
+
+const Bound *range_parts(const Nest *n, Op op, const Linear *one, const Linear *other) {
+    if (!range_is_bounding(one) || !range_is_bounding(other)) return NULL;
+    Bound *parts = arena_new(n->scratch, Bound);
+    *parts = (Bound){.parts = {*one, *other}, .count = 2, .op = op};
+    return parts;
+}
+
+static bool find_between_of(Nest *n, Val *v, Linear *wide, Between *between) {
     Linear narrow;
     if (!range_is_word(v->type) || !range_linear(n, v, &narrow)) return false;
-    Linear wide = range_widened(n, &narrow);
-    return range_find_between(n, &wide, v->type, between);
+    *wide = range_widened(n, &narrow);
+    return range_find_between(n, wide, v->type, between);
 }
 
 /* What is not negative, divided by what is not changed. */
 static bool between_remainder(Nest *n, const Inst *inst, Between *between) {
     Val *by = range_prepared(n, inst_operand(inst, 1));
+    Linear whole;
     Between x;
-    if (!by || !find_between_of(n, inst_operand(inst, 0), &x)) return false;
+    if (!by || !find_between_of(n, inst_operand(inst, 0), &whole, &x)) return false;
     Val *end = range_binary(n, OP_sub, range_wide(n, by), range_number(n, 1));
     range_require_ordered(n, range_number(n, 0), x.low);
     range_require_ordered(n, range_number(n, 0), end);
-    *between = (Between){.low = range_number(n, 0), .high = range_binary(n, OP_min, x.high, end)};
+    unsigned of = x.ways.rises | x.ways.falls;
+    *between = (Between){.low = range_number(n, 0),
+                         .high = range_binary(n, OP_min, x.high, end),
+                         .ways = {of, of},
+                         .is_loose = x.is_loose};
     return true;
+}
+
+Between range_grown(Nest *n, Op op, const Between *x, const Between *y) {
+    return (Between){.low = range_binary(n, op, x->low, y->low),
+                     .high = range_binary(n, op, x->high, y->high),
+                     .ways = {x->ways.rises | y->ways.rises, x->ways.falls | y->ways.falls},
+                     .is_loose = x->is_loose || y->is_loose};
 }
 
 /* It grows with its operands: by a constant that is not negative, or both of which are between bounds. */
 static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
+    Linear one, other;
     Between x, y;
     int64_t known;
-    if (!find_between_of(n, inst_operand(inst, 0), &x)) return false;
-    if (inst->op == OP_min || inst->op == OP_max) {
-        if (!find_between_of(n, inst_operand(inst, 1), &y)) return false;
+    bool is_either = inst->op == OP_min || inst->op == OP_max;
+    if (!find_between_of(n, inst_operand(inst, 0), &one, &x)) return false;
+    if (is_either) {
+        if (!find_between_of(n, inst_operand(inst, 1), &other, &y)) return false;
     } else {
         bool is_shift = inst->op == OP_shr;
         if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
             return false;
         y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
     }
-    *between = (Between){.low = range_binary(n, (Op)inst->op, x.low, y.low),
-                         .high = range_binary(n, (Op)inst->op, x.high, y.high)};
+    *between = range_grown(n, (Op)inst->op, &x, &y);
+    if (is_either) between->parts = range_parts(n, (Op)inst->op, &one, &other);
     return true;
 }
 

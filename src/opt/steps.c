@@ -18,15 +18,20 @@ typedef struct Steps {
     bool changed;
 } Steps;
 
-/* The step is there already, in every round; NULL: it is made only where the loop goes on. */
-static Val *find_step(const Val *next) {
-    bool is_choice = next->kind == VAL_inst && next->inst->op == OP_select;
-    return is_choice ? inst_operand(next->inst, 1) : NULL;
+static bool is_sum(const Val *next, const Val *counter) {
+    bool adds = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
+    return adds && inst_operand(next->inst, 0) == counter;
 }
 
-static bool is_plain(const Val *next, const Val *counter) {
-    bool is_sum = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
-    return next == counter || (is_sum && inst_operand(next->inst, 0) == counter);
+static bool is_plain(const Val *next, const Val *counter) { return next == counter || is_sum(next, counter); }
+
+/* The step is there already, in every round; NULL: it is made only where the loop goes on. */
+static Val *find_step(const Val *next, const Val *counter) {
+    bool is_choice = next->kind == VAL_inst && next->inst->op == OP_select;
+    for (int i = 1; i <= 2 && is_choice; i++)
+        if (is_sum(inst_operand(next->inst, i), counter) && inst_operand(next->inst, 3 - i) == counter)
+            return inst_operand(next->inst, i);
+    return NULL;
 }
 
 /* The condition is asked once more after an early exit, with a number that it would not have seen. An `if` in it is that about the exit. */
@@ -75,11 +80,10 @@ static void look_at(void *user, Inst *loop) {
         int64_t step;
         if (s->uses[loop->results[i]->id] || is_plain(next, counter) || !loop_step(loop, i, &step)) continue;
         Builder b = build_before(yield);
-        Val *made = find_step(next);
+        Val *made = find_step(next, counter);
         yield->args[i] =
-            made && is_plain(made, counter)
-                ? made
-                : build_binary(&b, OP_add, counter, ir_const_int(loop->func->module, counter->type, step));
+            made ? made
+                 : build_binary(&b, OP_add, counter, ir_const_int(loop->func->module, counter->type, step));
         s->changed = true;
     }
 }
