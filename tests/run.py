@@ -129,10 +129,10 @@ class Result:
 
 
 def limit_processor(pid, seconds):
-    """A process that works for longer ends by SIGXCPU; so do those that it starts, each for itself."""
+    """A process that works for longer ends by SIGXCPU; so do those that it starts, each for itself. One that was quick has ended, or has set itself a limit."""
     try:
         resource.prlimit(pid, resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         pass
 
 
