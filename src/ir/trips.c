@@ -29,13 +29,70 @@ static bool ends_far_off(const LoopJumps *jumps, const LoopTest *test, int64_t l
     return test->up ? limit.high <= most - longest : limit.low >= least + longest;
 }
 
+/* ---- counters that are doubled, halved and the like */
+
+enum { MOST_ROUNDS = 128, FEW_STEPS = 4 };
+
+static const Val *next_of(const Inst *loop, int index) {
+    const Inst *yield = loop->regions[1]->last;
+    return yield && yield->op == OP_yield ? inst_operand(yield, index) : NULL;
+}
+
+/* What a value is in a round where the counter is that number; false: it does not follow from it. */
+static bool follows(const Val *counter, int64_t now, const Val *v, int depth, int64_t *out) {
+    if (val_is_int(v, out)) return true;
+    *out = now;
+    if (v == counter) return true;
+    int64_t x[2] = {0, 0};
+    if (v->kind != VAL_inst || v->type != counter->type || v->inst->nargs < 1 || v->inst->nargs > 2 ||
+        depth == 0)
+        return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!follows(counter, now, inst_operand(v->inst, i), depth - 1, &x[i])) return false;
+    if (!compute_int((Op)v->inst->op, v->type, x[0], x[1], out)) return false;
+    *out = number_wrap(*out, v->type);
+    return true;
+}
+
+static bool goes_on(const LoopTest *test, const Type *type, int64_t now, int64_t limit) {
+    bool less = type_is_signed(type) ? now < limit : (uint64_t)now < (uint64_t)limit;
+    if (now == limit) return test->or_equal;
+    return less == test->up;
+}
+
+/* From constants on, the counter is followed. */
+static int64_t trips_followed(const Inst *loop, const LoopTest *test) {
+    const Val *counter = loop->regions[1]->params[test->index], *next = next_of(loop, test->index);
+    int64_t now, limit, trips = 0;
+    if (!next || !val_is_int(inst_operand(loop, test->index), &now)) return unknown;
+    if (!val_is_int(ir_resolve(test->limit), &limit)) return unknown;
+    for (; goes_on(test, counter->type, now, limit); trips++)
+        if (trips == MOST_ROUNDS || !follows(counter, now, next, FEW_STEPS, &now)) return unknown;
+    return trips;
+}
+
+/* A number that loses at least a bit in each round is not positive any more when it has lost all. */
+static int64_t trips_to_zero(const Inst *loop, const LoopTest *test) {
+    const Val *counter = loop->regions[1]->params[test->index], *next = next_of(loop, test->index);
+    const Inst *inst = next && next->kind == VAL_inst ? next->inst : NULL;
+    int64_t by, limit;
+    bool shrinks = inst && (inst->op == OP_shr || inst->op == OP_div) && inst_operand(inst, 0) == counter &&
+                   val_is_int(inst_operand(inst, 1), &by) && by >= (inst->op == OP_shr ? 1 : 2) &&
+                   by < (inst->op == OP_shr ? type_bits(counter->type) : INT32_MAX);
+    if (!shrinks || test->up || !val_is_int(ir_resolve(test->limit), &limit)) return unknown;
+    return limit >= (test->or_equal ? 1 : 0) ? type_bits(counter->type) : unknown;
+}
+
 static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *comparison) {
     LoopTest test;
     if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
-    int64_t way = way_of(jumps, loop, &test);
-    if (way == unknown) return unknown;
     LoopSteps steps = loop_steps_while_running(loop, test.index);
-    if (!steps.known || steps.least <= INT32_MIN || steps.greatest > INT32_MAX) return unknown;
+    if (!steps.known) {
+        int64_t trips = trips_followed(loop, &test);
+        return trips != unknown ? trips : trips_to_zero(loop, &test);
+    }
+    int64_t way = way_of(jumps, loop, &test);
+    if (way == unknown || steps.least <= INT32_MIN || steps.greatest > INT32_MAX) return unknown;
     int64_t shortest = test.up ? steps.least : -steps.greatest,
             longest = test.up ? steps.greatest : -steps.least;
     way += test.or_equal;

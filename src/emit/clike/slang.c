@@ -67,7 +67,7 @@ static void refuse_inst(void *user, Inst *inst) {
 
 static void refuse_params(Printer *p, const Func *func) {
     for (int i = 0; i < func->nparams; i++)
-        if (has_pointer(func->params[i].type))
+        if (has_pointer(slang_held(&func->params[i])))
             clike_fail(p, func->loc, "'%s' takes a pointer; what is printed as Slang has none",
                        func->name->text);
 }

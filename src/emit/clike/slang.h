@@ -6,6 +6,7 @@
 
 /* ---- slang_value.c: types, constants, expressions */
 const char *slang_declare(Printer *p, const Type *type, const char *name);
+const Type *slang_held(const Param *param); /* its type; of a constant buffer, what that holds */
 const char *slang_declare_param(Printer *p, const Param *param, const char *name);
 void slang_define_record(Printer *p, Text *text, const Type *type, const char *name);
 const char *slang_zero(Printer *p, const Type *type);

@@ -57,6 +57,10 @@ void slang_define_record(Printer *p, Text *text, const Type *type, const char *n
     text_add(text, STR("};\n\n"));
 }
 
+const Type *slang_held(const Param *param) {
+    return param->flags & PARAM_BLOCK ? param->type->args[0] : param->type;
+}
+
 const char *slang_declare_param(Printer *p, const Param *param, const char *name) {
     static const char *const directions[] = {"", "out ", "inout ", "__ref "};
     bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
@@ -64,6 +68,8 @@ const char *slang_declare_param(Printer *p, const Param *param, const char *name
                             : param->type->kind == TYPE_tape ? "inout "
                                                              : "";
     if (clike_is_nothing(param->type) || (param->flags & PARAM_RESULT)) return NULL;
+    if (param->flags & PARAM_BLOCK)
+        return clike_format(p, "ConstantBuffer<%s> %s", type_name(p, slang_held(param)), name);
     return clike_format(p, "%s%s", direction, clike_declare(p, param->type, name));
 }
 

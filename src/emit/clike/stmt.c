@@ -687,7 +687,7 @@ static void bind_param(Printer *p, int index, const char *name) {
     bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0, places = p->dialect->language->has_places_only;
     value.is_place = by_address && places;
     value.constant = by_address && !places && clike_is_const_param(param);
-    value.steady = by_address && param->dir == DIR_in;
+    value.steady = (by_address && param->dir == DIR_in) || (param->flags & PARAM_BLOCK);
     p->at->values[v->id] = value;
     if (param->flags & PARAM_APART) clike_join_buffer(p, param, value.text);
     if (clike_returned_param(p, func) == index) {
