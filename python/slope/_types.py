@@ -1,7 +1,8 @@
 """Types of Slang as numpy sees them: layouts from reflection, and values that go in and come out.
 
 A type whose scalars are all the same (a number, vector, matrix, array of such) is `plain`: an array with `shape` and `scalar`.
-Structs are mappings by field, arrays of structs are sequences. A value may have leading dimensions before those of its type: rows.
+Structs are mappings by field, arrays of structs are sequences. In constant buffers, arrays have gaps between their elements (`is_spaced`): numpy sees
+a struct with a field for each. A value may have leading dimensions before those of its type: rows.
 """
 from __future__ import annotations
 
@@ -46,6 +47,9 @@ class Type:
         self.size: int = native.slope_type_size(handle)
         self.scalar: Optional[np.dtype] = None
         self.shape: Shape = ()
+        self.count = 0          # of elements of an array
+        self.whole: Shape = ()  # the shape of an array for it: that of all numbers in it, or of structs
+        self.is_spaced = False
         self.fields: List[Tuple[str, Type]] = []
         self.has_buffers = self.kind in (POINTER, BUFFER)
         element = native.slope_type_element(handle) if self.kind in (VECTOR, ARRAY, POINTER, BUFFER) else None
@@ -134,9 +138,16 @@ class Type:
     def _array(self) -> np.dtype:
         element, count = self.element, native.slope_type_count(self.handle)
         assert element is not None
-        if count < 0 or native.slope_type_element_stride(self.handle) != element.dtype.itemsize:
-            raise TypeError(f"values of type {self.name} cannot be given from Python: their layout is not that of an array")
+        if count < 0:
+            raise TypeError(f"values of type {self.name} cannot be given from Python: their number is open")
+        stride = int(native.slope_type_element_stride(self.handle))
         self.has_buffers = element.has_buffers
+        self.count, self.whole = count, (count, *element.whole)
+        self.is_spaced = stride != element.dtype.itemsize
+        if self.is_spaced:
+            places = range(count)
+            return np.dtype({"names": [str(index) for index in places], "formats": [element.dtype] * count,
+                             "offsets": [index * stride for index in places], "itemsize": self.size})
         self.scalar, self.shape = element.scalar, (count, *element.shape)
         return np.dtype((element.dtype, (count,)))
 
@@ -149,6 +160,10 @@ class Type:
         self.has_buffers = any(inner.has_buffers for _, inner in self.fields)
         return np.dtype({"names": [name for name, _ in self.fields], "formats": [inner.dtype for _, inner in self.fields],
                          "offsets": offsets, "itemsize": self.size})
+
+    def part(self, memory: np.ndarray, index: int) -> np.ndarray:
+        """An element of an array that is no plain one."""
+        return memory[str(index)] if self.is_spaced else memory[..., index]
 
     def field(self, name: str) -> "Type":
         return dict(self.fields)[name]
@@ -233,10 +248,13 @@ class Type:
 
     def _convert_sequence(self, value: Any, where: str) -> Tuple[Any, Shape]:
         assert self.element is not None
-        if isinstance(value, np.ndarray) and value.ndim:
-            value = [value[..., index] for index in range(value.shape[-1])]
-        if not isinstance(value, (list, tuple)) or len(value) != self.shape[0]:
-            raise TypeError(f"{where}: a list of {self.shape[0]} values of type {self.element.name} was expected")
+        if self.is_spaced and not isinstance(value, (list, tuple)):
+            value = as_array(value)
+        axis = np.ndim(value) - len(self.whole) if isinstance(value, np.ndarray) else -1
+        if axis >= 0:
+            value = [np.take(value, index, axis) for index in range(value.shape[axis])]
+        if not isinstance(value, (list, tuple)) or len(value) != self.count:
+            raise TypeError(f"{where}: a list of {self.count} values of type {self.element.name} was expected")
         parts = [self.element.convert(part, f"{where}[{index}]") for index, part in enumerate(value)]
         return [part for part, _ in parts], join(where, *[lead for _, lead in parts])
 
@@ -253,7 +271,7 @@ class Type:
                 inner.store(target[name], value[name])
         else:
             for index, part in enumerate(value):
-                self.element.store(target[..., index], part)  # type: ignore[union-attr]
+                self.element.store(self.part(target, index), part)  # type: ignore[union-attr]
 
     def lead(self, value: Any) -> Shape:
         """The leading dimensions of what `convert` has made."""
@@ -275,7 +293,7 @@ class Type:
         if self.kind == STRUCT:
             return Struct((name, inner.present(source[name])) for name, inner in self.fields)
         if self.kind == ARRAY and not self.has_buffers:
-            return [self.element.present(source[..., index]) for index in range(self.shape[0])]  # type: ignore[union-attr]
+            return [self.element.present(self.part(source, index)) for index in range(self.count)]  # type: ignore[union-attr]
         return None
 
 

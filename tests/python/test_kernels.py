@@ -74,3 +74,50 @@ def test_what_has_buffers_is_given_as_a_whole(k):
         k.light.dispatch(1, scene={name: scene[name] for name in ("lights", "sums")})
     with pytest.raises(TypeError, match="pointers cannot be given"):
         slope.compile('uniform float* p; [shader("compute")] [numthreads(1,1,1)] void f() { *p = 1; }').f.dispatch(1, p=np.zeros(1, F))
+
+
+BLOCKS = """
+struct Lamp { float3 at[2]; float power; }
+struct Scene { float weights[3]; float gain; float3x3 turn; int grid[2][2]; Lamp lamps[2]; float last[2]; }
+ParameterBlock<Scene> scene;
+struct More { StructuredBuffer<float> data; float weights[2]; }
+ParameterBlock<More> more;
+RWStructuredBuffer<float> found;
+[shader("compute")] [numthreads(1, 1, 1)]
+void collect(uint3 id : SV_DispatchThreadID) {
+    int n = 0;
+    for (int i = 0; i < 3; i++) found[n++] = scene.weights[i];
+    found[n++] = scene.gain;
+    for (int i = 0; i < 9; i++) found[n++] = scene.turn[i / 3][i % 3];
+    for (int i = 0; i < 4; i++) found[n++] = scene.grid[i / 2][i % 2];
+    for (int l = 0; l < 2; l++) {
+        for (int i = 0; i < 6; i++) found[n++] = scene.lamps[l].at[i / 3][i % 3];
+        found[n++] = scene.lamps[l].power;
+    }
+    for (int i = 0; i < 2; i++) found[n++] = scene.last[i];
+    for (int i = 0; i < 2; i++) found[n++] = more.weights[i] * more.data[i];
+}
+"""
+
+
+@pytest.mark.parametrize("as_lists", [False, True])
+def test_arrays_in_blocks_have_gaps_that_nobody_sees(as_lists):
+    k, found = slope.compile(BLOCKS), np.zeros(35, F)
+    numbers = iter(range(1, 36))
+
+    def some(*shape, dtype=F):
+        array = np.array([next(numbers) for _ in range(int(np.prod(shape)))], dtype).reshape(shape)
+        return array.tolist() if as_lists else array
+
+    scene = {"weights": some(3), "gain": next(numbers), "turn": some(3, 3), "grid": some(2, 2, dtype=np.int32),
+             "lamps": [{"at": some(2, 3), "power": next(numbers)} for _ in range(2)], "last": some(2)}
+    k.collect.dispatch(1, scene=scene, more={"data": np.ones(2, F), "weights": some(2)}, found=found)
+    np.testing.assert_array_equal(found, range(1, 36))
+
+
+def test_arrays_in_blocks_have_their_length():
+    k, scene = slope.compile(BLOCKS), "scene.weights"
+    k.uniforms[scene] = np.ones(3, F)
+    for wrong in (np.ones(4, F), [1.0, 2.0], 3.0, np.ones((2, 3), F)):
+        with pytest.raises((TypeError, ValueError), match="scene.weights"):
+            k.uniforms[scene] = wrong
