@@ -15,6 +15,8 @@ typedef struct Leaf {
     uint8_t dir; /* Dir */
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
+    bool
+        flag; /* says whether an optional has a value, of which there is a differential; by_ref: or holds some that do */
     bool held; /* dual, in a parameter whose Differential has no place for it: none to who calls with pairs */
     const Type *dtype; /* of the differential, or the counterpart */
     const Type
@@ -498,7 +500,8 @@ void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
-/* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
+bool ad_has_optional(Ad *ad, const Type *type);            /* that is differentiable */
+/* A differential has a value exactly where the primal object has one. */
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
 
 /* ---- sum.c: objects of a differential type */

@@ -54,25 +54,25 @@ Inst *ad_call_custom(Frame *frame, Func *custom) {
 
 /* ---- optional values */
 
-static bool has_optional(Ad *ad, const Type *type) {
-    if (type->kind == TYPE_array) return has_optional(ad, type->args[0]);
+bool ad_has_optional(Ad *ad, const Type *type) {
+    if (type->kind == TYPE_array) return ad_has_optional(ad, type->args[0]);
     if (type->kind != TYPE_record) return false;
     const RecordDiff *diff = ir_record_diff(ad->m, type);
     if (diff->optional) return true;
     for (int i = 0; diff->field_map && !diff->reference && i < type_record(type)->nfields; i++)
-        if (diff->field_map[i] >= 0 && has_optional(ad, type_record(type)->fields[i].type)) return true;
+        if (diff->field_map[i] >= 0 && ad_has_optional(ad, type_record(type)->fields[i].type)) return true;
     return false;
 }
 
 static void mark_elements(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
     CountLoop loop = build_count(b, 0, type_length(type));
-    ad_mark_present(ad, &loop.body, type->args[0], p ? build_elem(&loop.body, p, loop.index, true) : NULL,
+    ad_mark_present(ad, &loop.body, type->args[0], build_elem(&loop.body, p, loop.index, true),
                     build_elem(&loop.body, d, loop.index, true));
     build_next(&loop);
 }
 
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
-    if (!has_optional(ad, type)) return;
+    if (!ad_has_optional(ad, type)) return;
     if (type->kind == TYPE_array) {
         mark_elements(ad, b, type, p, d);
         return;
@@ -81,11 +81,10 @@ void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
     const Record *record = type_record(type);
     for (int i = 0; i < record->nfields; i++)
         if (diff->field_map[i] >= 0)
-            ad_mark_present(ad, b, record->fields[i].type, p ? build_field(b, p, i) : NULL,
+            ad_mark_present(ad, b, record->fields[i].type, build_field(b, p, i),
                             build_field(b, d, diff->field_map[i]));
     if (!diff->optional) return;
-    Val *yes = ir_const_int(ad->m, type_basic(ad->m->types, TYPE_bool), 1);
-    build_store(b, build_field(b, d, 1), p ? build_load(b, build_field(b, p, 1)) : yes);
+    build_store(b, build_field(b, d, 1), build_load(b, build_field(b, p, 1)));
 }
 
 /* ---- forward */

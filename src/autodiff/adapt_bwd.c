@@ -39,6 +39,10 @@ static void fill_place(Frame *x, const Place *place, Val *value) {
     case AS_seed:
         if (where->d) build_store(&x->b, ad_place_at(x, place), value);
         break;
+    case AS_present:
+        if (leaf->by_ref) ad_mark_present(x->ad, &x->b, leaf->type, value, ad_place_at(x, place));
+        else build_store(&x->b, ad_place_at(x, place), value);
+        break;
     default: /* shadows of out and inout arrays are adjoints that arrive */
         if (leaf->dir == DIR_in) break;
         build_copy(&x->b, ad_place_at(x, place), value);
@@ -46,10 +50,9 @@ static void fill_place(Frame *x, const Place *place, Val *value) {
     }
 }
 
-/* Seeds come without their primal. */
-static void mark_present(Frame *x) {
+static void mark_inputs_present(Frame *x) {
     for (int i = 0; i < x->of->nparams; i++)
-        if ((x->of->params[i].flags & PARAM_DIFF) && x->params[i].d)
+        if ((x->of->params[i].flags & PARAM_DIFF) && x->of->params[i].dir == DIR_in)
             ad_mark_present(x->ad, &x->b, x->of->params[i].type, x->params[i].address, x->params[i].d);
 }
 
@@ -77,7 +80,7 @@ const Made *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
     make_objects(&x, plan);
     for (int i = 0; i < made->params.count; i++)
         fill_place(&x, &made->params.at[i], made->func->body->params[i]);
-    mark_present(&x);
+    mark_inputs_present(&x);
     ad_call_custom(&x, plan->custom);
     return_adjoints(&x, made);
     map_put(ad->arena, &ad->adapters, PTR_KEY(made->func), made->func);

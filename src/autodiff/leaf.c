@@ -56,6 +56,7 @@ typedef struct Walk {
     Path path, dpath;
     bool dual;
     bool later; /* dual, but not in this function */
+    bool flag;
 } Walk;
 
 static void push_leaf(Ad *ad, Leaves *leaves, Leaf leaf) {
@@ -71,6 +72,7 @@ static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) 
     leaf.by_ref = by_ref;
     leaf.dual = w->dual && dtype && !w->later;
     leaf.diff = !w->dual && dtype;
+    leaf.flag = w->flag || (by_ref && leaf.diff && ad_has_optional(ad, type));
     leaf.dtype = w->later ? NULL : dtype;
     leaf.later = w->later ? dtype : NULL;
     leaf.path = arena_copy(ad->arena, w->path.at, sizeof(int) * (size_t)w->path.count);
@@ -102,6 +104,17 @@ static void walk_held(Walk *w, int step, const Type *type) {
     w->dual = w->base.held = false;
 }
 
+/* That of an optional is the same in its differential. */
+static void walk_flag(Walk *w, const Type *type) {
+    vec_push(w->ad->arena, &w->path, 1);
+    vec_push(w->ad->arena, &w->dpath, 1);
+    w->flag = true;
+    add_leaf(w, type, NULL, false);
+    w->flag = false;
+    w->path.count--;
+    w->dpath.count--;
+}
+
 static void walk_record(Walk *w, const Type *type, const Type *dtype) {
     const RecordDiff *diff = ir_record_diff(w->ad->m, type);
     Record *record = type_record(type);
@@ -113,7 +126,8 @@ static void walk_record(Walk *w, const Type *type, const Type *dtype) {
     for (int i = 0; i < record->nfields; i++) {
         int to = target && diff->field_map ? diff->field_map[i] : -1;
         if (target && w->dual) to = ad_counterpart_field(w->ad, type, dtype, i);
-        if (to == -1 && may_hold(w, dtype)) walk_held(w, i, record->fields[i].type);
+        if (diff->optional && i == 1 && may_hold(w, dtype)) walk_flag(w, record->fields[i].type);
+        else if (to == -1 && may_hold(w, dtype)) walk_held(w, i, record->fields[i].type);
         else walk_step(w, i, to, record->fields[i].type, to >= 0 ? target->fields[to].type : NULL);
     }
 }

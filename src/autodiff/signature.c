@@ -33,7 +33,7 @@ static const ShapeInfo shapes[] = {
                     .results = {AS_adjoint},
                     .afterwards = true},
     [SHAPE_bwd] = {.suffix = "bwd",
-                   .params = {AS_primal, AS_state, AS_counterpart, AS_seed, AS_shadow},
+                   .params = {AS_primal, AS_state, AS_counterpart, AS_seed, AS_shadow, AS_present},
                    .results = {AS_adjoint},
                    .afterwards = true},
 };

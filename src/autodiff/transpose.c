@@ -374,6 +374,7 @@ typedef struct Back {
     Val **inputs;   /* by leaf: differentials that it was given */
     Val **adjoints; /* by leaf: of its results; NULL: zero */
     Val **duals;    /* by leaf: counterparts, in the reverse */
+    Val **present;  /* by leaf: flags of optionals that it gave */
     Val **kept;     /* primal arguments, as ad_keep_arguments has them; NULL: those of the call will do */
     ValVec slots;
 } Back;
@@ -422,6 +423,7 @@ static Val *back_arg(void *user, const Place *place) {
     case AS_slot: return x->slots.at[place->leaf];
     case AS_seed: return x->adjoints[place->leaf] ? x->adjoints[place->leaf] : zero(x->t, leaf->dtype);
     case AS_shadow: return address(x->b, x->inputs[place->leaf]);
+    case AS_present: return x->present[place->leaf];
     default: return x->t->making->reverse_tape;
     }
 }
@@ -446,6 +448,20 @@ static Val **kept_duals(Tr *t, Builder *b, const CallNote *note) {
     return duals;
 }
 
+static Val **kept_flags(Tr *t, Builder *b, const CallNote *note) {
+    const CallPlan *plan = &note->plan;
+    const Leaves *leaves = &plan->callee->leaves, *made = &(plan->pass ? plan->pass : plan->callee)->leaves;
+    Val **flags = arena_array(t->ad->arena, Val *, leaves->count + 1);
+    for (int i = 0; i < leaves->count; i++) {
+        if (!ad_has_role(&leaves->at[i], AS_present, false)) continue;
+        int at = ad_leaf_of_pass(plan, i);
+        flags[i] = leaves->at[i].by_ref
+                       ? ad_keep_object(t->ad, t->making, note->primal, b, ir_resolve(note->args[at]))
+                       : note->primal->results[made->at[at].out];
+    }
+    return flags;
+}
+
 /* A variable holds something else by the time that a custom derivative would read it, or nothing at all. References with a counterpart are
  * for that, and stay. */
 static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst) {
@@ -463,6 +479,7 @@ static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst
 static void t_custom(Back *x, Adjoints *adj, const Inst *inst) {
     refuse_local_addresses(x->t, x->note, inst);
     const Made *made = ad_bwd_adapter(x->t->ad, &x->note->plan);
+    x->present = kept_flags(x->t, x->b, x->note);
     x->duals = kept_duals(x->t, x->b, x->note);
     x->kept = ad_keep_arguments(x->t->ad, x->t->making, x->note, x->b);
     pass_back(x, made, adj);

@@ -147,7 +147,8 @@ typedef struct Env {
     TryList *tries;
     int in_switch;
     bool in_defer;
-    bool in_step; /* the start or step of a for: comma is no surprise */
+    const Expr *tried; /* what the 'try' around stands before; NULL: there is none */
+    bool in_step;      /* the start or step of a for: comma is no surprise */
     bool in_attribute;
     const Expr *written; /* the term that is assigned to as a whole: it need not be readable */
     bool want_function;  /* the term may stay a function: operand of fwd_diff, attribute argument */

@@ -70,13 +70,18 @@ static bool find_way(Env *env, Loc loc, const Type *type, Stmt **guard, Stmt **h
 Expr *untried(Env *env, Expr *e) {
     Checker *c = env->c;
     e->flags &= ~(uint32_t)EXPR_THROWS;
-    report_expr(c, e, DIAG_needs_try, e->decl->name ? e->decl->name->text : "?");
+    const char *name = e->decl->name ? e->decl->name->text : "?";
+    report_expr(c, e, DIAG_needs_try, name);
+    if (env->tried && env->tried->kind != EXPR_call) note(c, DIAG_note_try_covers, 0, name);
     return error_expr(c, e->loc);
 }
 
 Expr *check_try(Env *env, Expr *e) {
     Checker *c = env->c;
+    const Expr *outer = env->tried;
+    env->tried = e->a;
     Expr *call = check_term(env, e->a);
+    env->tried = outer;
     if (call->kind == EXPR_error) return call;
     if (call->kind != EXPR_invoke || !(call->flags & EXPR_THROWS)) {
         report_expr(c, e, DIAG_try_needless);

@@ -80,7 +80,7 @@ static void put_inputs(Subject *s, Width width, bool plain, const double *x) {
                                        : primal_in(form_of(s, slot->argument, width), plain);
         gradcheck_put(slot_kind(slot, width), memory + slot->at[width], x[slot->in]);
         if (slot->own) gradcheck_put(slot_kind(slot, width), memory + slot->diff_at[width], x[slot->in]);
-        else if (slot->mirrored && !plain)
+        else if ((slot->mirrored || slot->flag) && !plain)
             gradcheck_put(slot_kind(slot, width), diff_before(s, slot, width), x[slot->in]);
     }
 }
@@ -91,6 +91,19 @@ static void get_outputs(Subject *s, Width width, bool plain, double *y) {
         const char *memory = slot->hole >= 0 ? s->holes.at[slot->hole].buffer.data
                                              : primal_in(form_of(s, slot->argument, width), plain);
         y[j] = gradcheck_get(slot_kind(slot, width), memory + slot->at[width]);
+    }
+}
+
+static bool is_given(const Subject *s, const Slot *slot) {
+    return slot->flag && slot->hole < 0 && s->arguments.at[slot->argument].dir != DIR_in;
+}
+
+static void get_flags(Subject *s, Width width) {
+    for (int i = 0; i < s->slots.count; i++) {
+        Slot *slot = &s->slots.at[i];
+        if (!is_given(s, slot)) continue;
+        const char *memory = form_of(s, slot->argument, width)->memory;
+        slot->present = gradcheck_get(slot->kind, memory + slot->at[width]);
     }
 }
 
@@ -137,6 +150,7 @@ static const char *call_held(Check *check, Subject *s, const double *x, HoldMode
     const char *wrong = invoke(check, s->call, args);
     check->steps += check->counts[HOLD_steps];
     get_outputs(s, WIDE, true, y);
+    if (mode == HOLD_record) get_flags(s, WIDE);
     if (!wrong) wrong = trouble_of(check, mode, recorded);
     if (mode != HOLD_record) check->counts[HOLD_values] = recorded;
     return wrong;
@@ -223,11 +237,15 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
         const Slot *slot = &s->slots.at[i];
         const Argument *argument = &s->arguments.at[slot->argument];
         const Form *form = &argument->forms[width];
-        if (!slot->has_diff) continue;
-        /* What stands in the differential of an `in` parameter is overwritten; a derivative that a user wrote may add. */
-        double before = slot->output >= 0 ? v[slot->output] : s->bwd_is_custom ? 0 : 7;
+        if (!slot->has_diff && !is_given(s, slot)) continue;
         char *at =
             argument->dir == DIR_out ? form->diff_memory + slot->diff_at[width] : diff_before(s, slot, width);
+        if (!slot->has_diff) {
+            gradcheck_put(slot->kind, at, slot->present);
+            continue;
+        }
+        /* What stands in the differential of an `in` parameter is overwritten; a derivative that a user wrote may add. */
+        double before = slot->output >= 0 ? v[slot->output] : s->bwd_is_custom ? 0 : 7;
         gradcheck_put(diff_kind(slot, width), at, before);
     }
     int count = 0;

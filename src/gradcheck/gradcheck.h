@@ -38,6 +38,8 @@ typedef struct Slot {
     bool has_diff;
     bool mirrored;   /* a part of a reference that its counterpart has too ... */
     bool own;        /* ... which is in the same argument */
+    bool flag;       /* part of an optional that its differential has too: is there a value? */
+    double present;  /* what it was when the function itself was run */
     bool is_limited; /* it is drawn from low to high */
     double low, high;
     int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */

@@ -56,7 +56,8 @@ double gradcheck_get(TypeKind kind, const void *at) {
     case TYPE_double: memcpy(&value, at, 8); return value;
     case TYPE_float: memcpy(&single, at, 4); return (double)single;
     case TYPE_half: memcpy(&half, at, 2); return (double)half_to_float(half);
-    default: return 0; /* only derivatives and what has one are read */
+    case TYPE_bool: return *(const uint8_t *)at != 0;
+    default: return 0; /* only flags, derivatives and what has one are read */
     }
 }
 
@@ -135,9 +136,10 @@ static void add_slot(Walk *w, const Part *part) {
     Slot slot = {
         .name = part->name, .kind = part->types[NARROW]->kind, .argument = w->argument, .hole = w->hole};
     bool inside = w->reference && w->hole < 0; /* such a number says where, it does not move */
-    slot.mirrored =
-        inside && part->diffs[NARROW] == part->types[NARROW] && !type_is_float(part->types[NARROW]);
+    bool same = part->diffs[NARROW] == part->types[NARROW] && !type_is_float(part->types[NARROW]);
+    slot.mirrored = inside && same;
     slot.own = slot.mirrored && w->own;
+    slot.flag = !inside && same;
     slot.has_diff = !inside && part->diffs[NARROW] && type_is_float(part->types[NARROW]) &&
                     type_is_float(part->diffs[NARROW]);
     slot.diff_kind = slot.has_diff ? part->diffs[NARROW]->kind : TYPE_void;
@@ -274,6 +276,8 @@ static void walk_fields(Walk *w, const Part *part) {
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
         int mapped = map ? map[i] : own ? i : -1;
         if (w->reference && w->hole < 0 && part->diffs[NARROW] == part->types[NARROW]) mapped = i;
+        if (map && i == 1 && ir_record_diff(w->check->widener.module, part->types[NARROW])->optional)
+            mapped = i;
         Part inner = field_of(part, i, mapped);
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         int first = w->subject->slots.count;

@@ -47,6 +47,7 @@ static const Type *widen_record(Widener *w, const Type *type) {
     wide->has_diff = true;
     if (record->diff.differential) wide->diff.differential = widen_type(w, record->diff.differential);
     wide->diff.field_map = record->diff.field_map;
+    wide->diff.optional = record->diff.optional;
     return wide->type;
 }
 
