@@ -11,8 +11,8 @@ static void zero(char *memory, const Type *type) {
 
 static void clear_counterpart(const Hole *hole) {
     if (!hole->paired) return;
-    int64_t size = type_layout(hole->diff_element, LAYOUT_scalar).stride * (int64_t)hole->diff.count;
-    memset(hole->diff_start, 0, (size_t)size);
+    size_t stride = (size_t)type_layout(hole->diff_element, LAYOUT_scalar).stride;
+    memset(hole->diff_start - hole->before * stride, 0, stride * (size_t)(hole->before + hole->diff.count));
 }
 
 static void clear(Subject *s, Width width) {

@@ -75,6 +75,7 @@ typedef struct Hole {
     bool paired, own; /* it has a counterpart; which is in the same argument */
     const Type *element, *diff_element;
     RtBuffer buffer, diff;
+    uint64_t before;          /* elements in front of where they point to */
     char *start, *diff_start; /* what they hold before a call */
 } Hole;
 

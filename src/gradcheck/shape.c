@@ -433,10 +433,10 @@ static char *take(Check *check, const Type *type) {
 
 static void fill(Check *check, const Type *type, LayoutRules rules, char *at);
 
-/* `start`: what it holds before each call. */
-static RtBuffer make_buffer(Check *check, const Type *element, char **start) {
+/* `start`: what it holds before each call. `before`: so many elements lie in front of it. */
+static RtBuffer make_buffer(Check *check, const Type *element, uint64_t before, char **start) {
     uint64_t stride = element->kind == TYPE_void ? 4 : (uint64_t)type_layout(element, LAYOUT_scalar).stride;
-    uint64_t count = BUFFER_ELEMENTS;
+    uint64_t count = before + BUFFER_ELEMENTS;
     RtBuffer buffer = runtime_buffer_new(count, stride);
     if (!buffer.data) trap_spring(&check->session->trap, TRAP_memory, "out of memory");
     size_t size = (size_t)(count * stride);
@@ -447,9 +447,13 @@ static RtBuffer make_buffer(Check *check, const Type *element, char **start) {
             gradcheck_put(TYPE_float, at, gradcheck_uniform(&check->random, 0.25, 2));
         else fill(check, element, LAYOUT_scalar, at);
     }
-    restored.pristine = *start = arena_copy(check->arena, buffer.data, size);
+    char *pristine = arena_copy(check->arena, buffer.data, size);
+    restored.pristine = pristine;
     vec_push(check->arena, &check->restored, restored);
-    return (RtBuffer){buffer.data, element->kind == TYPE_void ? count * stride : count};
+    *start = pristine + before * stride;
+    count -= before;
+    return (RtBuffer){(char *)buffer.data + before * stride,
+                      element->kind == TYPE_void ? count * stride : count};
 }
 
 static double data_value(Check *check, TypeKind kind) {
@@ -469,7 +473,7 @@ static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
             fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
     else if (type->kind == TYPE_buffer) {
         char *start;
-        RtBuffer buffer = make_buffer(check, type->args[0], &start);
+        RtBuffer buffer = make_buffer(check, type->args[0], 0, &start);
         memcpy(at, &buffer, sizeof buffer);
     }
 }
@@ -490,9 +494,11 @@ void gradcheck_make_memory(Check *check, Subject *s) {
         }
     for (int i = 0; i < s->holes.count; i++) {
         Hole *hole = &s->holes.at[i];
-        hole->buffer = make_buffer(check, hole->element, &hole->start);
+        hole->before = hole->is_pointer ? BUFFER_ELEMENTS : 0; /* whose indices are not tested */
+        hole->buffer = make_buffer(check, hole->element, hole->before, &hole->start);
         if (hole->is_zero) clear_buffer(hole);
-        if (hole->paired) hole->diff = make_buffer(check, hole->diff_element, &hole->diff_start);
+        if (hole->paired)
+            hole->diff = make_buffer(check, hole->diff_element, hole->before, &hole->diff_start);
     }
 }
 
