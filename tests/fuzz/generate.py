@@ -37,8 +37,8 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held
             (0.3, self.many_branches)]
         self.small_productions = [self.declare_variable, self.assign, self.assign_whole, self.assign_compound, self.assign_swizzle,
                                   self.leave_if]
-        self.helpers = [(5, self.plain_function), (2, self.recursive_function), (3, self.method), (2, self.generic_function),
-                        (2, self.custom_derivative), (0.5, self.substitute), (1, self.constant_function), (2, self.interface),
+        self.helpers = [(5, self.plain_function), (2, self.recursive_function), (3, self.method), (2, self.generic_function), (1.5, self.throwing_function),
+                        (2, self.custom_derivative), (0.7, self.custom_optional), (0.5, self.substitute), (1, self.constant_function), (2, self.interface),
                         (4, self.nested_derivative), (1.5, self.nested_operator), (1.5, self.library_operator), (0.7, self.custom_twice),
                         (1, self.pointer_function), (1, self.buffer_function), (0.7, self.function_value), (0.7, self.rich_struct),
                         (0.7, self.manual_differential), (0.7, self.tuple_and_optional), (0.7, self.associated_type),
@@ -136,14 +136,15 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held
             params.append(Param("inout", REAL, self.fresh("y")))
         return result, params
 
-    def function(self, name, header, recursive=False, fields=(), attributes=("[Differentiable]",), size=None, hidden=()):
-        """`fields`: more variables; `hidden`: parameters that are not among them."""
+    def function(self, name, header, recursive=False, fields=(), attributes=("[Differentiable]",), size=None, hidden=(),
+                 throws=""):
+        """`fields`: more variables; `hidden`: parameters that are not among them; `throws`: the type of its errors."""
         result, params = header
         late = self.chance(0.15) and not recursive     # out parameters are set at the end only
         variables = [Variable(p.name, p.type, p.name != "depth" and not (p.constant and is_differentiable_type(p.type)), p.constant)
                      for p in params if p.dir != "out" and p.name not in hidden]
         scope = self.scope = Scope(result, list(fields) + variables)
-        scope.once = name == "f"
+        scope.once, scope.throws = name == "f", throws
         scope.recursive, scope.room = recursive, MOST_STATEMENTS if name == "f" else MOST_STATEMENTS // 3
         body = []
         outs = [p for p in params if p.dir == "out"]
@@ -167,7 +168,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held
         attributes = list(attributes)
         if self.chance(0.12):
             attributes.append(self.pick(["[PreferRecompute]", "[PreferCheckpoint]", "[ForceInline]", "[noinline]"]))
-        return Function(name, result, params, body, attributes)
+        return Function(name, result, params, body, attributes, throws=throws)
 
     def use_callables(self):
         """Calls of what was made and is not called so far."""

@@ -1,6 +1,6 @@
 """Functions that a function under test may call: with everything that a function can have, and derivatives of their own."""
 from expressions import Callable, Variable
-from tree import INT, REAL, VOID, Node, Param, Text
+from tree import INT, REAL, VOID, Node, Param, Text, declarator
 
 
 class Helpers:
@@ -51,6 +51,47 @@ class Helpers:
         text = f"$.{name}({', '.join('$' * len(params))})"
         self.add_callable(Callable(name, [this, *params], result, self.scope.cost, text, (f"{struct.name}.{name}",),
                                    self.scope.again))
+
+    def throwing_function(self):
+        """A function that may end with an error, which carries derivatives; another catches it, in a loop or thrown on by a third."""
+        n = self.fresh("t")
+        e = f"{n}_E"
+        _, params = self.header(limit=3)
+        for param in params:
+            param.dir = "inout" if param.dir == "out" else param.dir
+        self.items.append(Text(f"struct {e} : IDifferentiable {{ @ a; @2 v; int k; }}\n", (e,)))
+        function = self.function(f"{n}_g", (REAL, params), throws=e)
+        cost, again = self.scope.cost, self.scope.again
+        end = Node(f"if ($) throw {e}($, @2(1.0~, $), 1);", [self.test(1), self.tame(self.mixture(REAL)), self.value(REAL, 1)], uses=(e,))
+        function.body.insert(-1, end)
+        self.items.append(function)
+        args, callee = ", ".join(p.name for p in params), f"{n}_g"
+        head = ", ".join(p.keyword + declarator(p.type, p.name) for p in params)
+        uses = (e, callee)
+        if self.chance(0.4):
+            callee = f"{n}_h"
+            self.items.append(Text(f"""[Differentiable] @ {callee}({head}) throws {e}
+{{
+    do {{ return tanh(try {n}_g({args})); }}
+    catch (e : {e}) {{ if (e.k > 0) throw {e}(e.v.x, @2(e.a, sin(e.v.y)), e.k - 1); return e.a; }}
+}}
+""", (callee,), uses))
+            uses += (callee,)
+        caught = self.pick(["r = r * tanh(e.a) + e.v.y;", "r += sin(e.a + e.v.x); if (e.k > 1) break;", "return r + tanh(e.a * e.v.y);", "r -= tanh(e.v.x); continue;"])
+        self.items.append(Text(f"""[Differentiable] @ {n}({head})
+{{
+    @ r = 0.3~;
+    for (int i = 0; i < 2; i++)
+    {{
+        {self.pick(["", "defer r = sin(r);"])}
+        do {{ r += try {callee}({args}); r *= 0.5~; }}
+        catch (e : {e}) {{ {caught} }}
+        r = sin(r + 0.1~);
+    }}
+    return r;
+}}
+""", (n,), uses))
+        self.add_callable(Callable(n, params, REAL, 3 * cost, again=again))
 
     def generic_function(self):
         name = self.fresh("h")

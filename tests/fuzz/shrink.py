@@ -64,7 +64,7 @@ def item_variants(item):
 
 def function_variants(function):
     make = lambda body, attributes=function.attributes: Function(function.name, function.result, function.params, body,
-                                                                 attributes, function.word)
+                                                                 attributes, function.word, function.throws)
     for k in range(1, len(function.attributes)):
         if function.attributes[k] != "[mutating]":
             yield make(function.body, [*function.attributes[:k], *function.attributes[k + 1:]])
@@ -130,7 +130,7 @@ def drop_parameter(program, function, index):
         out.text = drop_hole(node.text, index)
         out.reference = drop_hole(node.reference, index) if node.reference else None
         return out
-    items = [Function(item.name, item.result, params, item.body, item.attributes, item.word) if item is function else item
+    items = [Function(item.name, item.result, params, item.body, item.attributes, item.word, item.throws) if item is function else item
              for item in program.items]
     return program.with_items([map_nodes(item, change) for item in items])
 

@@ -16,6 +16,7 @@ class Scope:
         self.labels = []
         self.breaks, self.continues = False, False   # is there something to leave?
         self.returns = True                          # may a return stand anywhere?
+        self.throws = ""                             # the type of errors
         self.calls, self.recursive = True, False
         self.once = False                            # nobody calls the function in a loop
         self.cost, self.again = 1, True              # of the function so far
@@ -208,6 +209,9 @@ class Statements:
         choices += [Node(f"break {label};", uses=(label,)) for label in scope.labels]
         if scope.returns and (scope.loops or self.chance(0.4)):
             choices.append(None)
+        if scope.throws:
+            choices.append(Node(f"throw {scope.throws}($, $, $);", [self.tame(self.mixture(REAL)), self.value(("vec", 2), 1), self.integer(1)],
+                                uses=(scope.throws,)))
         if not choices:
             return None
         return self.pick(choices) or self.return_statement()

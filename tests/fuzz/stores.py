@@ -152,6 +152,46 @@ void {n}_b(inout {pair} x, inout {pair} y, int k, @ g)
 """, (n,)))
         self.add_callable(Callable(n, [*reals("x", "y"), *whole("k")], REAL, 20, degree=2))
 
+    def custom_optional(self):
+        """Derivatives by hand of a function with optional outputs: their differentials must say which of them have a value."""
+        n = self.fresh("c")
+        mark, pair, both = self.pick(["", "[Differentiable] "]), "DifferentialPair<@>", "DifferentialPair<Optional<@>>"
+        self.items.append(Text(f"""[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
+Optional<@> {n}_o(@ x, inout Optional<@> y) {{ if (let v = y) {{ y = none; if (x > 0.2~) return v * x; return none; }} y = x * x; return x; }}
+{mark}{both} {n}_f({pair} x, inout {both} y)
+{{
+    Optional<@> p = y.p, d = none, e = none;
+    let r = {n}_o(x.p, p);
+    if (let v = y.p) {{ if (r.hasValue) d = y.d.value * x.p + v * x.d; }}
+    else {{ e = 2.0~ * x.p * x.d; d = x.d; }}
+    y = {both}(p, e);
+    return {both}(r, d);
+}}
+{mark}void {n}_b(inout {pair} x, inout {both} y, Optional<@> d)
+{{
+    @ g = y.d.hasValue == y.p.hasValue || d.hasValue != (!y.p.hasValue || x.p > 0.2~) ? 100.0~ : 0.0~;
+    Optional<@> e = none;
+    if (let v = y.p) {{ e = 0.0~; if (let s = d) {{ g += s * v; e = s * x.p; }} }}
+    else {{ if (let s = y.d) g += 2.0~ * x.p * s; if (let s = d) g += s; }}
+    x = diffPair(x.p, g);
+    y = {both}(y.p, e);
+}}
+[Differentiable]
+@ {n}(@ x, @ y, int k)
+{{
+    Optional<@> o = none;
+    if (k > 0) o = y;
+    @ r = y;
+    for (int i = 0; i < 3; i++)
+    {{
+        if (let v = {n}_o(sin(x + @(i)), o)) r += v; else r = tanh(r);
+        if (let v = o) r = sin(r * v);
+    }}
+    return r;
+}}
+""", (n,)))
+        self.add_callable(Callable(n, [*reals("x", "y"), *whole("k")], REAL, 10, again=bool(mark), degree=2))
+
     def opened_generic(self):
         """Interface values given to generic functions and kept in generic structs, chosen in loops."""
         n = self.fresh("g")

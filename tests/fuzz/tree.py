@@ -45,9 +45,10 @@ class Param:
 
 class Function:
     """A free function, or a method of the struct that holds it."""
-    def __init__(self, name, result, params, body, attributes=("[Differentiable]",), word=""):
+    def __init__(self, name, result, params, body, attributes=("[Differentiable]",), word="", throws=""):
         self.name, self.result, self.params, self.body = name, result, params, body
         self.attributes, self.word = attributes, word
+        self.throws = throws        # the type of its errors
 
 
 class Field:
@@ -148,7 +149,7 @@ class Writer:
         params = ", ".join(param.keyword + declarator(param.type, param.name) for param in function.params
                            if param.name != "this")
         lines = [f"{pad}{attribute}\n" for attribute in function.attributes]
-        head = f"{function.word}{type_text(function.result)} {function.name}({params})"
+        head = f"{function.word}{type_text(function.result)} {function.name}({params})" + (f" throws {function.throws}" if function.throws else "")
         return self.finish("".join(lines) + pad + head) + "\n" + pad + self.block(function.body, pad) + "\n"
 
     def struct(self, struct):
@@ -235,7 +236,7 @@ def node_is_sound(node, known):
 def map_nodes(item, change):
     """The item with `change` applied to every node, innermost first."""
     if isinstance(item, Function):
-        return Function(item.name, item.result, item.params, map_block(item.body, change), item.attributes, item.word)
+        return Function(item.name, item.result, item.params, map_block(item.body, change), item.attributes, item.word, item.throws)
     if isinstance(item, Struct):
         return Struct(item.name, item.fields, item.bases, [map_nodes(method, change) for method in item.methods])
     return item
