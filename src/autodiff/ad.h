@@ -459,6 +459,8 @@ typedef struct Keeping {
     Nest nest;    /* that it is the innermost loop of; empty: how often it runs is not known */
     Builder head; /* of the reversed region: where the values come back */
     ValVec bases; /* of blocks: they are kept as well, where the nest stands */
+    bool
+        in_turn; /* much is kept of what the round before has made, and how many rounds there are is no constant */
 } Keeping;
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */
 /* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in

@@ -219,9 +219,47 @@ typedef struct Stay {
     Builder around, after; /* the reversed nest: before and behind it */
 } Stay;
 
+/* What comes of the numbers that a loop carries, in its body. Through memory it is not followed. */
+typedef struct Flow {
+    Arena *arena;
+    Map of;
+} Flow;
+
+static bool comes_of(const Flow *flow, Val *v) { return map_has(&flow->of, PTR_KEY(ir_resolve(v))); }
+
+static void flow_to(Flow *flow, const Val *v) { map_put(flow->arena, &flow->of, PTR_KEY(v), flow); }
+
+static void flow_through(void *user, Inst *inst) {
+    Flow *flow = user;
+    const Inst *owner = inst->op == OP_yield ? inst->parent->owner : NULL;
+    bool is_condition = owner && owner->op == OP_loop && inst->parent == owner->regions[0];
+    for (int i = 0; i < inst->nargs; i++) {
+        if (!comes_of(flow, inst->args[i])) continue;
+        if (owner && !is_condition) flow_to(flow, owner->results[i]);
+        for (int k = 0; k < inst->nregions && inst->op == OP_loop; k++)
+            flow_to(flow, inst->regions[k]->params[i]);
+        for (int k = 0; k < inst->nresults; k++) flow_to(flow, inst->results[k]);
+    }
+}
+
+/* Are there many values, and one of them made of what the round before has left? */
+static bool are_in_turn(Ad *ad, const Inst *loop, Val *const *values, int count) {
+    enum { MANY = 4 };
+    Flow flow = {.arena = ad->arena};
+    const Region *body = loop->regions[1];
+    if (count < MANY) return false;
+    for (int i = 0; i < loop->nargs; i++)
+        if (type_is_float(body->params[i]->type)) flow_to(&flow, body->params[i]);
+    region_walk(loop->regions[1], flow_through, &flow);
+    for (int i = 0; i < count; i++)
+        if (comes_of(&flow, values[i])) return true;
+    return false;
+}
+
 /* Where memory is far, those of one round stand together, and come together. Otherwise each has a row of all rounds of the innermost loop, and these rows stand together: LLVM sees
- * that they do not overlap, as they are as far from each other as the loop has rounds, and all are found from one address where that is a constant. */
-static bool is_by_round(const Stay *x) { return x->ad->m->many_threads; }
+ * that they do not overlap, as they are as far from each other as the loop has rounds, and all are found from one address where that is a constant. Where it is none, and
+ * rounds cannot be done at once, many values of one round stand together as well: else LLVM takes a fifth of its time to find out which addresses are best counted with. */
+static bool is_by_round(const Stay *x) { return x->ad->m->many_threads || x->keep->in_turn; }
 
 static Val *start_of(const Stay *x, Builder *b, int index) {
     Val *distance = is_by_round(x) ? ad_int64(x->ad, 1) : x->keep->nest.loops.at[0]->trip;
@@ -326,6 +364,9 @@ static void move_in(Ad *ad, Keeping *keep, const struct Home *home, const Type *
 
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count) {
     Val **again = arena_array(ad->arena, Val *, count + 1);
+    int64_t trip;
+    keep->in_turn = keep->nest.outer && !val_is_int(keep->nest.loops.at[0]->trip, &trip) &&
+                    are_in_turn(ad, keep->loop, values, count);
     for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
         if (!homes[i].by_type) move_in(ad, keep, &homes[i], NULL, values, count, again);
         for (int kind = TYPE_bool; kind <= TYPE_double && homes[i].by_type; kind++)

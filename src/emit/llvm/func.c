@@ -191,6 +191,8 @@ typedef struct FuncSize {
     int branches, loops; /* loops are branches, too */
     int compare;         /* branches that compare floats */
     int longest;         /* instructions without a branch between them */
+    int writes;          /* to elements of arrays that an index tells, likewise */
+    int depth;           /* of loops in each other */
     int all, likely;     /* instructions, and those of them in what a choice within calls likely */
 } FuncSize;
 
@@ -203,17 +205,31 @@ static bool compares_floats(const Inst *branch) {
            type_is_float(asked->inst->args[0]->type);
 }
 
-static void measure(const Region *region, FuncSize *size) {
-    int length = 0;
+static bool writes_by_index(const Inst *inst) {
+    if (inst->op != OP_store) return false;
+    const Val *address = ir_resolve(inst->args[0]);
+    while (address->kind == VAL_inst && (address->inst->op == OP_elem || address->inst->op == OP_field)) {
+        if (address->inst->op == OP_elem && !val_is_const(ir_resolve(address->inst->args[1]))) return true;
+        address = ir_resolve(address->inst->args[0]);
+    }
+    return false;
+}
+
+static void measure(const Region *region, int depth, FuncSize *size) {
+    int length = 0, writes = 0;
     for (const Inst *inst = region->first; inst; length += llvm_length(inst), inst = inst->next) {
+        writes += writes_by_index(inst);
         size->branches += inst->op == OP_if || inst->op == OP_loop;
         size->loops += inst->op == OP_loop;
         size->compare += inst->op == OP_if && compares_floats(inst);
         if (inst->op == OP_if && inst_has(inst, INST_LIKELY)) size->likely += region_size(inst->regions[0]);
-        for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
+        for (int i = 0; i < inst->nregions; i++)
+            measure(inst->regions[i], depth + (inst->op == OP_loop), size);
     }
     size->all += length;
     if (length > size->longest) size->longest = length;
+    if (writes > size->writes) size->writes = writes;
+    if (depth > size->depth) size->depth = depth;
 }
 
 /* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
@@ -253,27 +269,31 @@ static bool loses_by_vectors(const Emitter *e, const FuncInfo *info, uint32_t se
     return stands_alone(info) && !(info->reached->needs & seek) && e->habits.row == NARROW;
 }
 
-/* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, but with their cube where
+/* The time of many of LLVM's passes grows with the square of the loops that follow one another, with the cube of the depth of those in each other, for branches somewhat less, but with their cube where
  * they compare one float again and again, and that for vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
- * and the order of instructions take minutes. */
+ * and the order of instructions take minutes. Where elements of arrays are written by indices, each access is compared with hundreds before it when instructions are selected and
+ * ordered, unless they are selected the quick way. */
 static void size_attributes(Emitter *e, FuncInfo *info) {
-    enum { MANY_LOOPS = 128, MANY_COMPARE = 200, TOO_MANY_BRANCHES = 1000 };
-    enum { LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
+    enum { MANY_LOOPS = 128, DEEP_LOOPS = 12, MANY_COMPARE = 200, TOO_MANY_BRANCHES = 1000 };
+    enum { LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000, MANY_WRITES = 200 };
     enum {
         MUCH_LIKELY = 4
     }; /* a quarter of what is unlikely: then it has a nest that runs as a rule if another does not */
     const Func *func = info->func;
     FuncSize size = {0};
-    if (func->body) measure(func->body, &size);
-    bool is_large = size.branches > TOO_MANY_BRANCHES || size.compare > MANY_COMPARE ||
-                    (size.loops > MANY_LOOPS && !e->device);
+    if (func->body) measure(func->body, 0, &size);
+    bool is_large = size.branches > TOO_MANY_BRANCHES || size.compare > MANY_COMPARE;
+    if (!e->device)
+        is_large |= size.loops > MANY_LOOPS || size.depth > DEEP_LOOPS || size.longest > TOO_LONG_BLOCK;
     bool is_unlikely = (func->flags & FUNC_UNLIKELY) && size.likely <= size.all / MUCH_LIKELY && !e->device;
+    bool is_quick = is_unlikely || (size.writes > MANY_WRITES && !e->device && e->options->level > 0);
     is_large |= is_unlikely;
-    if (func->flags & FUNC_INLINE) is_large = false;
-    if (is_unlikely) emit_string_attribute(e, info->function, UNLIKELY, "");
+    if (func->flags & FUNC_INLINE) is_large = is_quick = false;
+    if (is_quick) emit_string_attribute(e, info->function, QUICKLY, "");
     info->is_large = is_large;
     if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);
-    else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
+    else if ((func->flags & FUNC_INLINE) ||
+             (e->options->level > 0 && !is_quick && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
     if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE) ||
@@ -282,7 +302,8 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     else if (e->options->level > 0 && (info->reached->needs & NEEDS_LOOP) &&
              loses_by_vectors(e, info, NEEDS_LOOP_ROWS))
         emit_string_attribute(e, info->function, ROUNDS_ALONE, "");
-    if (is_large || (func->flags & FUNC_NOINLINE) || (stands_alone(info) && e->options->level > 0))
+    if (is_large || is_quick || (func->flags & FUNC_NOINLINE) ||
+        (stands_alone(info) && e->options->level > 0))
         emit_attribute(e, info->function, of_function, "noinline", 0);
     e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;
 }

@@ -390,11 +390,11 @@ Passes passes_of(int level, bool is_device); /* `level` is 0 to 3 */
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
-/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is also
- * UNLIKELY, which is a word of our own, keeps the second. So is ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one. */
+/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is
+ * done QUICKLY, which is a word of our own, has the second then, whether or not it had it before: its instructions are selected the quick way. So is ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one. */
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
-#define UNLIKELY        "slope-unlikely"
+#define QUICKLY         "slope-quickly"
 #define ROUNDS_ALONE    "slope-rounds-alone"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);

@@ -3,9 +3,10 @@
 #include <llvm-c/Support.h>
 
 /* LLVM builds `default<O3>` with limits that its text of the same passes does not have: loops are unrolled altogether up to a cost of 300, not 150, and functions inlined up to 250,
- * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The next two
+ * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The next three
  * leave code as it is: LLVM would measure a block of up to 500 instructions anew after each two that it has made one; and in a block with up to 1000 accesses to memory it would ask of each pair whether they may be put in another
- * order. What it knows of memory, it uses where it selects instructions, too: without, accesses of a long block hang on one another, and it goes through all of them again and again.
+ * order. For each value that finds no register, it would look
+ * at up to 10,000 ways between blocks where the value could stay in one. What it knows of memory, it uses where it selects instructions, too: without, accesses of a long block hang on one another, and it goes through all of them again and again.
  *
  * A loop of 5 to 15 rounds that is too long to be written out would become vectors only where the last one can leave out elements; on arm64 without scalable vectors,
  * the rounds that are left can as well be done one by one, if LLVM estimates that this gains: the gradient of a recurrent network takes 0.84 of the time.
@@ -19,6 +20,7 @@ __attribute__((constructor)) static void set_limits(void) {
         "-locally-hot-callsite-threshold=525",
         "-machine-combiner-inc-threshold=0",
         "-dag-maps-huge-region=300",
+        "-grow-region-complexity-budget=300",
         "-vectorizer-min-trip-count=5"}; /* the last: unless vectors can leave out elements */
     int count = (int)(sizeof words / sizeof *words);
     LLVMParseCommandLineOptions(target_masks_vectors() ? count - 1 : count, words, "");

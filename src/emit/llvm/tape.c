@@ -72,6 +72,14 @@ static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     return element_in(e, stack, load_data(e, stack), index);
 }
 
+/* So many elements from the one at `count` on. The constant part is the last to be added: where LLVM selects instructions, it takes hundreds of them apart else. */
+static Value element_from(Emitter *e, Stack stack, LLVMValueRef data, LLVMValueRef count, int64_t at) {
+    if (e->device) return element_in(e, stack, data, LLVMBuildAdd(e->builder, count, emit_i64(e, at), ""));
+    Value first = element_in(e, stack, data, count);
+    if (at != 0) first.value = emit_at(e, first.value, at * element_size(stack));
+    return first;
+}
+
 /* Sees to it that count + more elements fit; returns the new count, not yet stored. */
 static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMValueRef more) {
     LLVMValueRef end = LLVMBuildAdd(e->builder, count, more, "");
@@ -98,8 +106,7 @@ static void push(Emitter *e, const Inst *inst) {
     LLVMValueRef data = load_data(e, stack);
     int64_t at = 0;
     for (const Inst *i = inst; i; i = emit_next_in_row(i), at += stack.lanes) {
-        LLVMValueRef index = LLVMBuildAdd(e->builder, count, emit_i64(e, at), "");
-        emit_store(e, stack.row, element_in(e, stack, data, index), emit_use(e, i, 1));
+        emit_store(e, stack.row, element_from(e, stack, data, count, at), emit_use(e, i, 1));
     }
     store_count(e, stack, end);
 }
@@ -112,8 +119,7 @@ static void pop(Emitter *e, const Inst *inst) {
     int64_t at = 0;
     for (const Inst *i = inst; i; i = emit_next_in_row(i)) {
         at -= stack.lanes;
-        LLVMValueRef index = LLVMBuildAdd(e->builder, count, emit_i64(e, at), "");
-        emit_result(e, i, emit_load(e, stack.row, element_in(e, stack, data, index)));
+        emit_result(e, i, emit_load(e, stack.row, element_from(e, stack, data, count, at)));
     }
     store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, at), ""));
 }

@@ -220,8 +220,6 @@ static bool is_called(LLVMValueRef function, const char *word) {
     return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
 }
 
-static bool is_unlikely(LLVMValueRef function) { return is_called(function, UNLIKELY); }
-
 /* No passes but the one for vectors in straight code ask for it after those for loops. */
 static void leave_rounds_alone(LLVMModuleRef module) {
     unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_VECTORS, sizeof WITHOUT_VECTORS - 1);
@@ -231,18 +229,24 @@ static void leave_rounds_alone(LLVMModuleRef module) {
 }
 
 /* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops are tested
- * at their end already. Nothing is left to do in other functions. Instructions of what is unlikely are selected the quick way, which takes half the time; registers are given out with
- * the same care, so that it runs 1.2 times as long and not several times. */
+ * at their end already. Nothing is left to do in other functions. */
 static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef machine,
                                    LLVMPassBuilderOptionsRef tuning) {
-    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_PASSES, sizeof WITHOUT_PASSES - 1);
     exchange(module, WITHOUT_PASSES);
     LLVMErrorRef failure = LLVMRunPasses(
         module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))", machine, tuning);
     exchange(module, WITHOUT_PASSES);
-    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-        if (!is_unlikely(f)) LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
     return failure;
+}
+
+/* Instructions are selected the quick way, which takes half the time or much less; registers are given out with the same care as ever, so that it runs 1.2 times as long and not several times. */
+static void leave_to_be_quick(LLVMModuleRef module) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_PASSES, sizeof WITHOUT_PASSES - 1);
+    LLVMAttributeRef given = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        if (is_called(f, QUICKLY)) LLVMAddAttributeAtIndex(f, of_function, given);
+        else LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
+    }
 }
 
 static bool has_any(LLVMModuleRef module, const char *attribute) {
@@ -269,6 +273,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     take_back(module, WITHOUT_VECTORS);
     bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
+    if (!is_device && level > 0) leave_to_be_quick(module);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
