@@ -16,6 +16,7 @@
  * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors, or all of them come along (elementary.c); elsewhere structs are left
  * as they are. Such loops have many numbers at work at once, and few registers left for pointers: they are given one, and the step from element to element, which gcc is not told. Where it could
  * compute with neighbouring numbers of an element as well, it would do that, twice: so only these.
+ * What is computed so it writes number by number; on arm64 two floats beside each other, put into one number of 64 bits, are written at once.
  * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
  * the cosine is the same, that of -0 as well. */
 #include "emit/clike/clike.h"
@@ -303,9 +304,18 @@ typedef struct Path {
     Text *of, *get, *set;
     bool by_step; /* one pointer for all of them, and a step that is hidden; else a pointer for each */
     int number, count;
+    bool in_twos; /* is what is written: floats are, by step */
 } Path;
 
-static void print_number(Path *path, const char *place) {
+/* The place is a number of the struct, `to` where it goes. */
+static void print_written(Path *path, int number, const char *to, const char *place) {
+    bool has_other = path->in_twos && (number | 1) < path->count;
+    if (!has_other) text_printf(path->set, "    %s = x.%s;\n", to, place);
+    else if (number % 2 == 0) text_printf(path->set, "    SLOPE_PUT_TWO(&%s, x.%s, ", to, place);
+    else text_printf(path->set, "x.%s);\n", place);
+}
+
+static void print_number(Printer *p, Path *path, const char *place) {
     int number = path->number++, count = path->count;
     if (!path->by_step) {
         text_printf(path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
@@ -320,12 +330,12 @@ static void print_number(Path *path, const char *place) {
                     "\"+r\"(at.step));\n",
                     place, count);
     text_printf(path->get, "    x.%s = at->data[at->step * i + %d];\n", place, number);
-    text_printf(path->set, "    at->data[at->step * i + %d] = x.%s;\n", number, place);
+    print_written(path, number, clike_format(p, "at->data[at->step * i + %d]", number), place);
 }
 
 static void print_path(Printer *p, Path *path, const Type *type, const char *place) {
     if (type_is_scalar(type)) {
-        print_number(path, place);
+        print_number(p, path, place);
     } else if (type->kind == TYPE_vector) {
         for (int i = 0; i < type_count(type); i++)
             print_path(p, path, type->args[0], clike_lane(p, type, place, i));
@@ -353,7 +363,9 @@ static const char *hidden_from(Printer *p, const char **suffix) {
 static Path paths_of(Printer *p, const Type *element, Text texts[3]) {
     const Type *number = NULL;
     for (int i = 0; i < 3; i++) texts[i] = (Text){.arena = &p->arena};
-    Path path = {&texts[0], &texts[1], &texts[2], p->at->rows.chooses, 0, count_numbers(element, &number)};
+    Path path = {.of = &texts[0], .get = &texts[1], .set = &texts[2], .by_step = p->at->rows.chooses};
+    path.count = count_numbers(element, &number);
+    path.in_twos = path.by_step && number->kind == TYPE_float;
     print_path(p, &path, element, "");
     return path;
 }
@@ -392,6 +404,7 @@ static void print_get(Printer *p, const char *name, const Type *element, const c
 static void print_set(Printer *p, const char *name, const Type *element, const char *condition) {
     Text texts[3];
     Path path = paths_of(p, element, texts);
+    if (path.in_twos) clike_helper(p, "SLOPE_PUT_TWO");
     const char *type = clike_type(p, element);
     const char *head =
         clike_format(p, "static inline void %s_set(const %s *at, int64_t i, %s x)", name, name, type);
