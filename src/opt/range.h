@@ -19,11 +19,14 @@ typedef struct Ways {
     unsigned rises, falls;
 } Ways;
 
+typedef struct Square Square; /* a product of two sums of the same counter, or half of it */
+
 /* Something of the nest, and the least and the greatest that it is there: int64. */
 typedef struct Between {
     const Val *v;
     Val *low, *high;
     const struct Bound *parts; /* it is the least or the greatest of these; NULL: something else */
+    const Square *square;      /* it is that; NULL: it is not */
     Ways ways;                 /* by other counters */
     bool is_loose;             /* it need not come near low and high */
 } Between;
@@ -117,6 +120,15 @@ const Bound *range_parts(const Nest *n, Op op, const Linear *one,
 Between range_grown(Nest *n, Op op, const Between *x,
                     const Between *y);              /* the result of an operation that grows with both */
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
+
+/* ---- range_square.c */
+int range_find_square(
+    const Linear *sum); /* which part of it can be taken together with its counter; -1: none */
+/* What is required is that the sum rises, or falls, at both ends. */
+Val *range_square_extreme(Nest *n, const Linear *sum, int own, bool greatest);
+/* Of numbers that are these sums, in 32 bits; false: it is no square. */
+bool range_product(Nest *n, const Linear *one, const Linear *other, Between *between);
+bool range_half(Nest *n, const Linear *product, Between *between); /* false: it may be odd, or is no square */
 
 /* ---- range_counter.c */
 bool range_exact(Nest *n, Val *v, Linear *result); /* the number itself, in 64 bits */

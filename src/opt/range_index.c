@@ -149,28 +149,27 @@ static Val *count_of(Nest *n, const Inst *inst) {
                : NULL;
 }
 
-static bool find_linear(Nest *n, Val *index, Access *access, bool rehearses) {
-    Val *others = n->safe;
+static bool require_linear(Nest *n, Access *access, Val *index, bool rehearses) {
+    const Type *type = type_element(index->type);
     n->terms = 0;
     n->rehearses = rehearses;
     if (rehearses) rehearse_all(n);
-    bool is_found = range_linear(n, index, &access->index);
-    if (!is_found) n->safe = others;
-    return is_found;
-}
-
-static bool require_access(Nest *n, Access *access) {
-    Val *index = range_narrow_index(access->inst);
-    const Type *type = type_element(index->type);
-    if (!range_is_word(type)) return false;
-    clip_counters(n, access->inst);
-    if (!find_linear(n, index, access, false) && !find_linear(n, index, access, true)) return false;
+    if (!range_linear(n, index, &access->index)) return false;
     Val *count = count_of(n, access->inst);
     Linear wide = range_widened(n, &access->index);
     if (!count || !range_require_moderate(n, &wide)) return false;
     if (type_is_signed(type))
         count = range_binary(n, OP_min, count, as_natural(n, range_number(n, (int64_t)1 << 31)));
     return require_index(n, &wide, count);
+}
+
+static bool require_access(Nest *n, Access *access) {
+    Val *index = range_narrow_index(access->inst), *others = n->safe;
+    if (!range_is_word(type_element(index->type))) return false;
+    clip_counters(n, access->inst);
+    if (require_linear(n, access, index, false)) return true;
+    n->safe = others;
+    return require_linear(n, access, index, true);
 }
 
 bool range_require_access(Nest *n, Access *access) {

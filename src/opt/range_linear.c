@@ -215,6 +215,8 @@ Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
         if (index->factors[i] && n->counters[i].varies) return without_counter(n, index, i, greatest);
     int parted = find_parted(index);
     if (parted >= 0) return with_parts(n, index, parted, index->own[parted - OWN].parts, greatest);
+    int square = range_find_square(index);
+    if (square >= 0) return range_square_extreme(n, index, square, greatest);
     Val *at = index->base;
     n->is_loose = is_loose(n, index);
     for (int i = 0; i < FACTORS; i++)
@@ -234,12 +236,16 @@ bool range_find_ends(Nest *n, const Linear *wide, Between *between) {
     return between->low && between->high;
 }
 
-/* What the program computes in 32 bits is the sum itself. */
-bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
+static void require_of_type(Nest *n, const Between *between, const Type *type) {
     bool sign = type_is_signed(type);
-    if (!range_find_ends(n, wide, between)) return false;
     range_require_ordered(n, range_number(n, sign ? INT32_MIN : 0), between->low);
     range_require_ordered(n, between->high, range_number(n, sign ? INT32_MAX : UINT32_MAX));
+}
+
+/* What the program computes in 32 bits is the sum itself. */
+bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
+    if (!range_find_ends(n, wide, between)) return false;
+    require_of_type(n, between, type);
     return true;
 }
 
@@ -380,10 +386,24 @@ static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
         bool is_shift = inst->op == OP_shr;
         if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
             return false;
+        if (known == (is_shift ? 1 : 2) && range_half(n, &one, between)) return true;
         y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
     }
     *between = range_grown(n, (Op)inst->op, &x, &y);
     if (is_either) between->parts = range_parts(n, (Op)inst->op, &one, &other);
+    return true;
+}
+
+/* Factors without sign may be so large that their product has more than 63 bits. */
+static bool between_product(Nest *n, const Inst *inst, Between *between) {
+    Linear one, other;
+    Between x, y;
+    const Type *type = inst->results[0]->type;
+    if (!find_between_of(n, inst_operand(inst, 0), &one, &x) ||
+        !find_between_of(n, inst_operand(inst, 1), &other, &y) || !range_product(n, &one, &other, between))
+        return false;
+    range_require_ordered(n, range_binary(n, OP_max, x.high, y.high), range_number(n, INT32_MAX));
+    require_of_type(n, between, type);
     return true;
 }
 
@@ -392,7 +412,8 @@ static bool find_own(Nest *n, Val *v, Linear *result) {
     const Inst *inst = v->inst;
     Between between;
     bool is_found = range_is_word(v->type) &&
-                    (inst->op == OP_rem ? between_remainder(n, inst, &between)
+                    (inst->op == OP_rem   ? between_remainder(n, inst, &between)
+                     : inst->op == OP_mul ? between_product(n, inst, &between)
                      : inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max
                          ? between_monotone(n, inst, &between)
                          : false);
