@@ -58,6 +58,7 @@ def run_all(build, filters=(), jobs=None, share=1, level=3, images=None):
     tests = through_device.choose(suite, filters, share)
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         problems = list(pool.map(lambda test: check(server, test, level), tests))
+    server.close()
     failures = [(f"{test.name} to PTX", problem) for test, problem in zip(tests, problems) if problem and problem != "lacking"]
     lacking = problems.count("lacking")
     return len(tests) - len(failures) - lacking, failures, lacking
