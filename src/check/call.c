@@ -123,6 +123,11 @@ static bool take_given(Attempt *attempt, Inference *inference) {
     return true;
 }
 
+bool take_written_args(Inference *inference, const Candidate *candidate) {
+    Attempt attempt = {.candidate = candidate};
+    return take_given(&attempt, inference);
+}
+
 static bool has_expansion(const ExprVec *args) {
     for (int i = 0; i < args->count; i++)
         if (args->at[i]->kind == EXPR_expand) return true;
@@ -508,6 +513,17 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     }
     const Decl *decl = attempt->candidate->decl;
     note(c, DIAG_note_signature, decl->loc, function_text(c, name, decl, &attempt->sig));
+}
+
+bool refuse_written_args(Env *env, Loc loc, const Candidate *candidate, const char *name) {
+    Checker *c = env->c;
+    int n = generic_count(candidate->decl);
+    Inference inference = {
+        .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n + 1), .nargs = n};
+    Attempt attempt = {.candidate = candidate, .sig = *signature_of(c, candidate->decl)};
+    if (take_given(&attempt, &inference)) return false;
+    report_arg(env, loc, &attempt, &(ExprVec){0}, name);
+    return true;
 }
 
 static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, const char *name) {

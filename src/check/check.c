@@ -409,16 +409,16 @@ static Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
 
 const DeclVec *check_modules(Checker *c) { return &c->modules; }
 
-/* Explicit generic arguments must be all there are. */
-static bool complete_candidate(Checker *c, const Candidate *candidate, const Subst **subst) {
+/* Explicit generic arguments must be all there are. With a `loc` it is told what they do not satisfy. */
+static bool complete_candidate(Checker *c, const Candidate *candidate, const Subst **subst, Loc loc) {
     Decl *decl = candidate->decl;
     ensure_header(c, decl);
     *subst = candidate->subst;
     int n = generic_count(decl);
-    if (n == 0) return true;
+    if (n == 0) return candidate->nargs == 0;
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
-    for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
-    return infer_finish(&inference, candidate->subst, subst) && constraints_hold(c, decl, *subst, 0);
+    return take_written_args(&inference, candidate) && infer_finish(&inference, candidate->subst, subst) &&
+           constraints_hold(c, decl, *subst, loc);
 }
 
 /* f(float, float3): the types of the parameters tell which of several functions is meant. */
@@ -480,6 +480,17 @@ static void report_choice(Checker *c, Loc loc, const Candidates *list, const Wan
     if (!wanted->is_said) note(c, DIAG_note_choose_overload, loc, choice_text(c, &list->at[0], name));
 }
 
+/* Of the only function of that name. False: nothing is wrong with them. */
+static bool refuse_arguments(Checker *c, Decl *module, const Candidate *candidate, const char *name,
+                             Loc loc) {
+    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    const Subst *subst;
+    int failures = c->diags->failures;
+    if (!refuse_written_args(&env, loc, candidate, name)) complete_candidate(c, candidate, &subst, loc);
+    diags_flush(c->diags);
+    return c->diags->failures > failures;
+}
+
 bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) {
     Wanted wanted = take_wanted(c, module, &expr);
     if (wanted.is_wrong) return false;
@@ -495,7 +506,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
     int fitting = 0;
     for (int i = 0; i < list->count; i++) {
         const Subst *subst;
-        if (!complete_candidate(c, &list->at[i], &subst)) continue;
+        if (!complete_candidate(c, &list->at[i], &subst, 0)) continue;
         if (!is_wanted(c, &wanted, list->at[i].decl, subst)) continue;
         bool declared_only = !list->at[i].decl->body && !list->at[i].decl->lazy.count && found;
         if (declared_only) continue;
@@ -513,6 +524,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
         return c->diags->failures == failures;
     }
     const char *name = list->name ? list->name->text : "?";
+    if (list->count == 1 && refuse_arguments(c, module, &list->at[0], name, loc)) return false;
     if (!found && !wanted.is_said) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
     else report_choice(c, loc, list, &wanted);
     return false;

@@ -358,6 +358,10 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
 Expr *as_base(Env *env, Expr *object, const Type *type);
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */
 void check_default_argument(Checker *c, Decl *param);
+bool take_written_args(Inference *inference,
+                       const Candidate *candidate); /* false: they are too many or of the wrong kind */
+bool refuse_written_args(Env *env, Loc loc, const Candidate *candidate,
+                         const char *name); /* tells why they are; false: they are not */
 
 /* signature.c */
 FuncSig derived_signature(Checker *c, Decl *decl, const Subst *subst, bool bound_this, const uint8_t *modes,

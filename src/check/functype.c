@@ -61,7 +61,7 @@ static bool takes_known(const Inference *inference, const Candidate *candidate, 
     if (sig->nparams != nparams) return false;
     Inference own = {
         .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n + 1), .nargs = n};
-    for (int i = 0; i < candidate->nargs && i < n; i++) own.args[i] = candidate->args[i];
+    if (!take_written_args(&own, candidate)) return false;
     for (int i = 0; i < nparams && n; i++)
         if (!type_mentions(params[i], inference->owner))
             infer_match(&own, check_subst(c, sig->params[i].type, candidate->subst), params[i]);

@@ -182,6 +182,13 @@ static SlopeStatus prepare(Unit *unit, const Func *func) {
     }
 }
 
+static SlopeStatus refuse_declared_only(SlopeProgram *program, const Func *func) {
+    if (func->body) return SLOPE_STATUS_ok;
+    while (func->derivation.of) func = func->derivation.of;
+    diag_report(program->session->diags, DIAG_no_body, func->loc, func->name->text);
+    return SLOPE_STATUS_error;
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
@@ -192,11 +199,8 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeStatus status = prepare(unit, func);
     unit->runs = unit->keeps_sums = false;
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, func);
+    if (status == SLOPE_STATUS_ok) status = refuse_declared_only(program, func);
     if (status != SLOPE_STATUS_ok) return status;
-    if (!func->body) {
-        diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);
-        return SLOPE_STATUS_error;
-    }
     const EmitBackend *backend = jit_backend(session);
     if (!backend) return SLOPE_STATUS_error;
     EmitError error = {"", 0};
@@ -393,6 +397,9 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, target, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, NULL);
+    for (int i = 0; i < unit->ir->funcs.count && status == SLOPE_STATUS_ok; i++)
+        if (unit->ir->funcs.at[i]->flags & FUNC_EXPORT)
+            status = refuse_declared_only(program, unit->ir->funcs.at[i]);
     if (status != SLOPE_STATUS_ok) return status;
     if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
     const EmitTarget *printed = options->header ? emit_header_target(target) : target;
