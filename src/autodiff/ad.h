@@ -503,7 +503,7 @@ void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
 bool ad_has_optional(Ad *ad, const Type *type);            /* that is differentiable */
-/* A differential has a value exactly where the primal object has one. */
+/* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
 
 /* ---- sum.c: objects of a differential type */

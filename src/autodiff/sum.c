@@ -39,8 +39,13 @@ static void treat_plainly(Ad *ad, Builder *b, Val *to, Val *from) {
     else build_store(b, to, ad_zero(ad, type));
 }
 
+/* Which optionals have a value is not known here: those that have none are zero, and add nothing. */
 static void treat_by(Ad *ad, Func *own, Builder *b, Val *to, Val *from) {
     ad_complete(ad, own);
+    if (from) {
+        ad_mark_present(ad, b, to->type->args[0], NULL, to);
+        ad_mark_present(ad, b, to->type->args[0], NULL, from);
+    }
     Val *args[3] = {build_var(b, to->type->args[0], NULL, false), to, from};
     build_call(b, own, args, from ? 3 : 1);
     build_copy(b, to, args[0]);

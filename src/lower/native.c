@@ -149,9 +149,12 @@ static void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
         for (int i = 0; i < fields.count; i++)
             add_differential(f, check_field_type(l->c, front, fields.at[i]), build_field(&f->b, to, i),
                              build_field(&f->b, from, i));
-    } else if (front->kind == TYPE_optional)
+    } else if (front->kind ==
+               TYPE_optional) { /* it has a value if one of them has; where there is none, it is zero */
+        Val *has = build_field(&f->b, to, 1), *other = build_field(&f->b, from, 1);
         add_differential(f, front->args[0], build_field(&f->b, to, 0), build_field(&f->b, from, 0));
-    else if (front->kind == TYPE_pair) {
+        build_store(&f->b, has, build_binary(&f->b, OP_or, build_load(&f->b, has), build_load(&f->b, other)));
+    } else if (front->kind == TYPE_pair) {
         add_differential(f, front->args[0], build_field(&f->b, to, 0), build_field(&f->b, from, 0));
         add_differential(f, check_differential(l->c, front->args[0]), build_field(&f->b, to, 1),
                          build_field(&f->b, from, 1));
