@@ -79,6 +79,13 @@ bool range_exact(Nest *n, Val *v, Linear *result) {
     return range_find_between(n, result, v->type, &between);
 }
 
+/* a < b ? b - a : 0, where nothing overflows: the greatest of 0 and b - a. */
+static bool is_distance(const Val *distance, const Val *otherwise, const Val *low, const Val *high) {
+    const Inst *sub = distance->kind == VAL_inst && distance->inst->op == OP_sub ? distance->inst : NULL;
+    return sub && type_is_signed(distance->type) && val_is_zero(otherwise) &&
+           val_is_same(inst_operand(sub, 0), high) && val_is_same(inst_operand(sub, 1), low);
+}
+
 /* The least or the greatest of two, also as a choice by their comparison; false: it is neither. */
 static bool find_parts(const Val *v, Val *parts[2], Op *op) {
     const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
@@ -93,7 +100,8 @@ static bool find_parts(const Val *v, Val *parts[2], Op *op) {
     const Val *low = inst_operand(test, 0), *high = inst_operand(test, 1);
     bool is_min = val_is_same(low, parts[1]) && val_is_same(high, parts[0]);
     *op = is_min ? OP_min : OP_max;
-    return is_min || (val_is_same(low, parts[0]) && val_is_same(high, parts[1]));
+    return is_min || is_distance(parts[1], parts[0], low, high) ||
+           (val_is_same(low, parts[0]) && val_is_same(high, parts[1]));
 }
 
 /* Something that matters only where it is above a number: of the greatest of a constant below that and something else, the latter. */
