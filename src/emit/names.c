@@ -52,7 +52,7 @@ static const char claimed_by_calls[] =
     "nextafter pow printf putchar puts qsort realloc remainder rint round roundeven signbit sin sincos "
     "sinh snprintf sqrt strlen tan tanh tgamma trunc vsnprintf ";
 
-/* What else the library has or compilers know. Variables inside of functions may have these names, too. */
+/* What else the library has or compilers know, and what functions are given that ask for their thread. Variables inside of functions may have these names, too. */
 static const char claimed_outside[] =
     " _edata _end _etext _exit _fini _init _start a64l accept access alarm aligned_alloc arc4random "
     "arc4random_buf arc4random_uniform asctime asprintf assert_perror at_quick_exit atexit atof atoi atol "
@@ -87,12 +87,12 @@ static const char claimed_outside[] =
     "strerror strfromd strfromf strfromf128 strfromf32 strfromf32x strfromf64x strfroml strfry strftime "
     "strncasecmp strncat strncmp strncpy strndup strndupa strnlen strpbrk strrchr strsep strsignal strspn "
     "strstr strtod strtof strtof128 strtof32 strtof32x strtof64x strtok strtol strtold strtoq strtoul "
-    "strtouq strverscmp strxfrm suseconds_t sync system tempnam time time_t timer_t times timespec "
-    "timespec_get timeval tmpfile tmpnam toascii tolower totalorder totalordermag toupper towlower "
-    "towupper truncate ufromfp ufromfpx uid_t uint uintmax_t ulong umask uname ungetc unlink unlockpt "
-    "unsetenv useconds_t ushort usleep utime valloc vasprintf vdprintf vfork vfprintf vfscanf vprintf "
-    "vscanf vsprintf vsscanf wait wcschr wcscmp wcslen wcsncmp wcstombs wctomb wmemchr wmemcmp wmemcpy "
-    "wmemmove write y0 y1 yn ";
+    "strtouq strverscmp strxfrm suseconds_t sync system tempnam thread threads time time_t timer_t times "
+    "timespec timespec_get timeval tmpfile tmpnam toascii tolower totalorder totalordermag toupper "
+    "towlower towupper truncate ufromfp ufromfpx uid_t uint uintmax_t ulong umask uname ungetc unlink "
+    "unlockpt unsetenv useconds_t ushort usleep utime valloc vasprintf vdprintf vfork vfprintf vfscanf "
+    "vprintf vscanf vsprintf vsscanf wait wcschr wcscmp wcslen wcsncmp wcstombs wctomb wmemchr wmemcmp "
+    "wmemcpy wmemmove write y0 y1 yn ";
 
 static bool is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
