@@ -350,6 +350,11 @@ typedef struct Making {
     Checkpoint *checkpoint;
 } Making;
 
+/* ---- detached.c */
+void ad_mark_detached(Ad *ad, Func *func); /* a flat function in normal form */
+/* Does it, or a derivative of what it calls, use memory other than its own? It need not have its body yet. */
+bool ad_reaches_elsewhere(Ad *ad, Func *func);
+
 /* ---- choose.c */
 bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in normal form; true: it changed */
 

@@ -177,6 +177,9 @@ CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
     AdFunc *f = ad_func(ad, call->callee);
     if (!f->source)
         return (CallPlan){.kind = inst_has(call, INST_NO_DIFF) ? CALL_plain : CALL_derived, .callee = f};
+    if (inst_has(call, INST_NO_DIFF) &&
+        f->source->derivation.of) /* it gets its body later: it may need what is being made */
+        return (CallPlan){.kind = CALL_plain, .callee = f};
     if (inst_has(call, INST_NO_DIFF)) /* its substitute, as it is */
         return (CallPlan){.kind = CALL_plain, .callee = ad_func(ad, ad_substitute(ad, f->source))};
     return plan(ad, f->source, mode);

@@ -47,7 +47,7 @@ static void follow_callee(const Circles *circles, AdFunc *callee) {
 /* To the function itself, and to what is called in its place. */
 static void follow_call(void *user, Inst *inst) {
     Circles *circles = user;
-    if (inst->op != OP_call) return;
+    if (inst->op != OP_call || inst_has(inst, INST_NO_DIFF)) return; /* such a call is not reversed */
     AdFunc *callee = ad_func(circles->ad, inst->callee), *substitute = substitute_of(circles->ad, inst);
     follow_callee(circles, callee);
     if (substitute != callee) follow_callee(circles, substitute);
@@ -104,8 +104,16 @@ static bool reads_elsewhere(Ad *ad, const Inst *inst) {
     return !is_global || root->inst->global->kind != GLOBAL_const;
 }
 
+/* A derivative that is used as a constant; NULL: it is no call of one. It may be made later, as it may need what is being made now: nobody looks at its body. */
+static Func *constant_derivative(Ad *ad, const Inst *call) {
+    Func *source = inst_has(call, INST_NO_DIFF) ? ad_func(ad, call->callee)->source : NULL;
+    return source && source->derivation.of ? source : NULL;
+}
+
 bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
     if (inst->op != OP_call) return has_own_effect(inst);
+    Func *constant = constant_derivative(ad, inst);
+    if (constant) return ad_reaches_elsewhere(ad, constant);
     return ad_has(ad, ad_func(ad, inst->callee), AD_effects) ||
            ad_has(ad, substitute_of(ad, inst), AD_effects);
 }
@@ -245,6 +253,7 @@ static void add_reading(void *user, Inst *inst) {
 }
 
 static int cost_of_reading(const Reading *outer, const Inst *call) {
+    if (constant_derivative(outer->ad, call)) return AD_NEVER;
     AdFunc *callee = substitute_of(outer->ad, call);
     if (callee->source) ad_fill(outer->ad, callee, callee->normal);
     bool flat = callee->flat->body && call->callee == callee->flat;
@@ -283,6 +292,11 @@ static void search_inst(void *user, Inst *inst) {
     search->found |= effects && has_own_effect(inst);
     search->found |= search->fact == AD_reads && reads_elsewhere(search->ad, inst);
     if (inst->op != OP_call || search->found) return;
+    Func *constant = constant_derivative(search->ad, inst);
+    if (constant) {
+        search->found = (effects || search->fact == AD_reads) && ad_reaches_elsewhere(search->ad, constant);
+        return;
+    }
     if (search->fact == AD_effects || search->fact == AD_reads) {
         search_body(search, ad_func(search->ad, inst->callee));
         search_body(search, substitute_of(search->ad, inst));
