@@ -87,6 +87,7 @@ typedef struct Reached {
     Map func_map;   /* Func -> ReachedFunc */
     Map global_map; /* Global -> ReachedGlobal */
     Map tapes;      /* Inst that opens one -> TapeRoom */
+    Map growing;    /* Val: parameters that are given tapes which may grow */
     Map looks;      /* Inst -> LoopLooks, for loops that may take long */
     Map nests;      /* Inst: short loops over small arrays, and what is in them */
     Map at_once;    /* Inst: loops of which several rounds are done at once; int: how many */
@@ -122,6 +123,7 @@ int emit_count_row(const Inst *inst);
 const Inst *emit_next_in_row(const Inst *inst); /* NULL: it is the last */
 void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
+bool reach_has_room(const Reached *reached, Val *tape);              /* never grows, whoever opened it */
 
 /* ---- nest.c */
 void reach_nests(Reached *reached);

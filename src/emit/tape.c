@@ -278,18 +278,52 @@ static void note_tape(void *user, Inst *inst) {
     if (!room->is_local) func->needs |= NEEDS_RUNTIME;
 }
 
+typedef struct Growing {
+    Reached *reached;
+    bool changed;
+} Growing;
+
+static void note_given(void *user, Inst *inst) {
+    Growing *growing = user;
+    if (inst->op != OP_call) return;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *param = inst->callee->body->params[i];
+        if (param->type->kind != TYPE_tape || map_has(&growing->reached->growing, PTR_KEY(param))) continue;
+        if (reach_has_room(growing->reached, inst->args[i])) continue;
+        map_put(growing->reached->arena, &growing->reached->growing, PTR_KEY(param), growing);
+        growing->changed = true;
+    }
+}
+
+/* From callers to callees, until nothing is new: as often as calls are deep, at most. */
+static void find_growing(Reached *reached) {
+    Growing growing = {.reached = reached, .changed = true};
+    while (growing.changed) {
+        growing.changed = false;
+        for (int i = 0; i < reached->funcs.count; i++)
+            region_walk(reached->funcs.at[i]->func->body, note_given, &growing);
+    }
+}
+
 void reach_tapes(Reached *reached) {
     Map jumps = {0};
     Tapes tapes = {.reached = reached, .exact = {.reached = reached, .jumps = &jumps}};
     tapes.promised = (Count){.reached = reached, .jumps = &jumps, .believes = true};
     for (int i = 0; i < reached->funcs.count; i++)
         region_walk(reached->funcs.at[i]->func->body, note_tape, &tapes);
+    find_growing(reached);
 }
 
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape) {
     const Val *opened = ir_resolve(tape);
     const TapeRoom *room = opened->kind == VAL_inst ? map_get(&reached->tapes, PTR_KEY(opened->inst)) : NULL;
     return room && room->is_local ? room : NULL;
+}
+
+bool reach_has_room(const Reached *reached, Val *tape) {
+    const Val *known = ir_resolve(tape);
+    if (known->kind == VAL_inst) return reach_local_tape(reached, tape) != NULL;
+    return !map_has(&reached->growing, PTR_KEY(known));
 }
 
 /* ---- pushes and pops in a row */

@@ -14,6 +14,7 @@ typedef struct Stack {
     const Type *type; /* a scalar */
     const Type *row;  /* what is counted: the same, or a vector of it */
     int lanes;
+    bool has_room; /* for all that comes */
 } Stack;
 
 /* On a GPU, elements of a stack may be apart (RtDeviceStack). */
@@ -26,8 +27,12 @@ static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
     const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
     if (!type_is_scalar(scalar)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
     int64_t offset = (int64_t)offsetof(RtTape, stacks) + header_size(e) * (scalar->kind - TYPE_bool);
-    return (Stack){tape, emit_at(e, tape, offset), scalar, type,
-                   type->kind == TYPE_vector ? type_count(type) : 1};
+    return (Stack){tape,
+                   emit_at(e, tape, offset),
+                   scalar,
+                   type,
+                   type->kind == TYPE_vector ? type_count(type) : 1,
+                   reach_has_room(&e->reached, inst->args[0])};
 }
 
 static LLVMValueRef load_header(Emitter *e, Stack stack, LLVMTypeRef type, size_t offset) {
@@ -80,9 +85,10 @@ static Value element_from(Emitter *e, Stack stack, LLVMValueRef data, LLVMValueR
     return first;
 }
 
-/* Sees to it that count + more elements fit; returns the new count, not yet stored. */
+/* Sees to it that count + more elements fit, unless they always do; returns the new count, not yet stored. */
 static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMValueRef more) {
     LLVMValueRef end = LLVMBuildAdd(e->builder, count, more, "");
+    if (stack.has_room) return end;
     LLVMValueRef room = load_header(e, stack, e->i64, offsetof(RtStack, room));
     Branch branch = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntULE, end, room, ""));
     const int count_args = e->device ? 4 : 3; /* there, the bytes of an element, too */
