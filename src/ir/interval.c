@@ -54,9 +54,12 @@ static Interval counter(const LoopJumps *jumps, const Val *v, int depth) {
 
 /* ---- arithmetic */
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static Interval product(const Type *type, Interval a, Interval b) {
-    if (a.low < 0 || b.low < 0) return anything;
-    return within(type, a.low * b.low, a.high * b.high);
+    int64_t ll = a.low * b.low, lh = a.low * b.high, hl = a.high * b.low, hh = a.high * b.high;
+    return within(type, least(least(ll, lh), least(hl, hh)), greatest(greatest(ll, lh), greatest(hl, hh)));
 }
 
 static Interval joined(Interval a, Interval b) {
@@ -161,17 +164,23 @@ static Interval interval_of(const LoopJumps *jumps, const Val *v, int depth) {
     if (val_is_int(v, &known)) return (Interval){known, known, true};
     if (depth == 0 || !type_is_integer(v->type)) return anything;
     if (v->kind == VAL_inst) return of_inst(jumps, v->inst, depth - 1);
+    if (v == jumps->counter) return (Interval){jumps->at, jumps->at, true};
     bool carried = v->kind == VAL_param && v->region->owner && v->region->owner->op == OP_loop;
     return carried ? counter(jumps, v, depth - 1) : anything;
 }
 
 Interval ir_interval(const LoopJumps *jumps, const Val *v) { return interval_of(jumps, v, DEPTH); }
 
+Interval ir_interval_at(const LoopJumps *jumps, const Val *v, const Val *counter, int64_t at) {
+    LoopJumps one = *jumps;
+    one.counter = counter;
+    one.at = at;
+    return interval_of(&one, v, DEPTH);
+}
+
 /* ---- distances
 
    Numbers of which nothing is known may be known to be near each other: min(at + 32, n) - at is 32 at most. */
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t distance(const LoopJumps *jumps, const Val *from, const Val *to, int depth) {
     Interval low = interval_of(jumps, from, depth), high = interval_of(jumps, to, depth);

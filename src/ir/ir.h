@@ -616,6 +616,8 @@ int inst_loops_around(const Inst *inst);
 typedef struct LoopJumps {
     Arena *arena;
     Map of; /* loop -> InstVec: what goes on with its next round */
+    const Val *counter;
+    int64_t at; /* what that counter is taken to be; NULL: none is */
 } LoopJumps;
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
 bool loop_has_jumps(const Inst *loop); /* does a break or continue in its body go to it? */
@@ -686,6 +688,8 @@ typedef struct Interval {
     bool known; /* else it may be anything, or wrap around on the way */
 } Interval;
 Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
+Interval ir_interval_at(const LoopJumps *jumps, const Val *v, const Val *counter,
+                        int64_t at); /* likewise, in the round in which that counter is so much */
 /* The greatest that an integer can be; INT64_MAX: not known. */
 int64_t ir_most(const LoopJumps *jumps, const Val *v);
 int64_t ir_most_between(const LoopJumps *jumps, const Val *from,

@@ -93,9 +93,10 @@ typedef struct FuncState {
     VEC(const Inst *) large; /* variables with memory of their own: large.c */
     Frame *frame;
     int labels;
-    int line;           /* of the last #line */
-    Loc loc;            /* of the instruction being printed */
-    const char *result; /* the variable that is returned; NULL: what the IR returns */
+    int line;            /* of the last #line */
+    Loc loc;             /* of the instruction being printed */
+    const char *result;  /* the variable that is returned; NULL: what the IR returns */
+    bool adds_triangles; /* triangles.c */
     const Inst
         *tested; /* the access to a buffer that was tested before the statement being printed; NULL: none */
     struct {
@@ -468,6 +469,13 @@ const char *clike_loop_wish(Printer *p, const Inst *loop);  /* what is said befo
 const char *clike_round_wish(Printer *p, const Inst *loop); /* likewise, where a round begins */
 bool clike_carries_counters(const Inst *loop);              /* and nothing else? */
 bool clike_is_in_open_loop(const Inst *inst);               /* that ends by what it computes: no vectors */
+/* Is it written out, and how often the loop in it runs depends on the round? */
+bool clike_is_triangle(const Printer *p, const Inst *loop);
+
+/* ---- triangles.c */
+bool clike_adds_triangles(const Printer *p, const Func *func); /* to memory, in its loops? */
+/* The element of a buffer that such a function adds to, as one of a row; NULL: it is none. */
+const char *clike_element_in_row(Printer *p, const Inst *access);
 
 /* ---- masked.c */
 /* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */

@@ -287,9 +287,12 @@ static void describe(Printer *p, const Func *func) {
     if (what) clike_line(p, "/* %s */", what);
 }
 
+static bool is_of_triangles(const Printer *p, const ReachedFunc *reached);
+
 static bool is_inlined(const Printer *p, const Func *func) {
     const ReachedFunc *reached = reached_func(&p->reached, func);
-    return p->options->level > 0 && !reached->is_cyclic && reach_is_joined(reached);
+    return p->options->level > 0 && !reached->is_cyclic && reach_is_joined(reached) &&
+           !is_of_triangles(p, reached);
 }
 
 static bool is_apart(Printer *p, const ReachedFunc *reached);
@@ -380,6 +383,14 @@ static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait
     return false;
 }
 
+/* Is it a function of its own for its triangles (triangles.c)? Not where gcc is told something else: of two attributes that say how to optimise, it heeds the last. */
+static bool is_of_triangles(const Printer *p, const ReachedFunc *reached) {
+    bool is_called = !is_exported(reached->func) && p->dialect->once;
+    return is_called && clike_adds_triangles(p, reached->func) && !has_trait(p, reached, has_nest) &&
+           !has_trait(p, reached, keeps_quotients) && !has_trait(p, reached, has_whole_rows) &&
+           !has_trait(p, reached, has_rows);
+}
+
 /* With what gcc is told of a function and of all that becomes a part of it. */
 static const char *qualifier_as_whole(Printer *p, const Func *func, const char *qualifier) {
     const ReachedFunc *reached = reached_func(&p->reached, func);
@@ -406,7 +417,10 @@ static const char *qualifier_of(Printer *p, const Func *func) {
     const Dialect *dialect = p->dialect;
     if (is_exported(func))
         return qualifier_as_whole(p, func, is_wrapped(p, func) ? dialect->inner : dialect->outer);
-    if (is_apart(p, reached_func(&p->reached, func))) return dialect->apart;
+    const ReachedFunc *reached = reached_func(&p->reached, func);
+    if (is_apart(p, reached)) return dialect->apart;
+    if (is_of_triangles(p, reached))
+        return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, "SLOPE_TRIANGLES"));
     if (!dialect->once || !is_inlined(p, func)) return qualifier_as_whole(p, func, dialect->inner);
     return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, dialect->once));
 }

@@ -160,8 +160,9 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
                             LEVEL_primary);
         value.constant = reading;
     } else {
-        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary), index.text),
-                            LEVEL_primary);
+        const char *row = clike_element_in_row(p, inst);
+        const char *data = clike_in(p, buffer, LEVEL_primary);
+        value = clike_value(row ? row : clike_format(p, "%s.data[%s]", data, index.text), LEVEL_primary);
         value.is_place = true;
     }
     value.reads = buffer.reads || index.reads;

@@ -727,6 +727,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     at.places = arena_array(&p->arena, int, func->nvals + 1);
     p->at = &at;
     at.jumps = loop_find_jumps(&p->arena, func);
+    at.adds_triangles = clike_adds_triangles(p, func);
     region_walk(func->body, count_uses, &at);
     clike_find_uses(p);
     region_walk(func->body, count_places, &at);

@@ -19,6 +19,7 @@
 #include "emit/elementary.h"
 
 enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16, MOST_WRITTEN_BY_GCC = 16, LEAST_SUMS = 4 };
+static const char TRIANGLE[] = "SLOPE_UNROLL_TRIANGLE";
 
 typedef struct Inside {
     const Inst *loop;   /* that is looked at */
@@ -87,7 +88,7 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     if (inside.loops > 0 || !is_unrolled) return NULL;
     if (rounds * (inside.nested ? once + inside.nested_insts * rounds / 2 : once) > MOST_INSTS) return NULL;
     if (inside.calls) return "SLOPE_UNROLL_CALLS";
-    return inside.nested && !inside.jumps ? "SLOPE_UNROLL_TRIANGLE" : "SLOPE_UNROLL";
+    return inside.nested && !inside.jumps ? TRIANGLE : "SLOPE_UNROLL";
 }
 
 typedef struct Effects {
@@ -170,10 +171,23 @@ bool clike_keeps_quotients(const Inst *loop) {
            clike_is_independent(loop);
 }
 
+/* How many rounds has it, where compilers are told of so few? Else 0. */
+static int64_t few_rounds(const Printer *p, const Inst *loop) {
+    int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? loop_most_trips(loop) : 0;
+    return rounds < 2 || rounds > MOST_ROUNDS ? 0 : rounds;
+}
+
+bool clike_is_triangle(const Printer *p, const Inst *loop) {
+    int64_t rounds = inst_is_unlikely(loop) || !is_one_test(loop) ? 0 : few_rounds(p, loop);
+    bool is_other = !rounds || emit_is_written_out(&p->reached, loop) || clike_keeps_quotients(loop);
+    const char *macro = is_other ? NULL : unrolled_by(loop, rounds);
+    return macro && strcmp(macro, TRIANGLE) == 0;
+}
+
 static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     bool likely = !inst_is_unlikely(loop); /* else it is the copy for indices that are out of range */
-    int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? loop_most_trips(loop) : -1;
-    if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
+    int64_t rounds = few_rounds(p, loop);
+    if (!rounds) return NULL;
     if (likely && emit_is_written_out(&p->reached, loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
     if (clike_keeps_quotients(loop))
