@@ -424,12 +424,17 @@ static bool find_own(Nest *n, Val *v, Linear *result) {
     return true;
 }
 
+static Linear number_between(Nest *n, const Val *v, int64_t low, int64_t high) {
+    Between own = {.v = v, .low = range_number(n, low), .high = range_number(n, high)};
+    Linear result = {.base = int_of(n, 0), .own = {own}};
+    result.factors[OWN] = int_of(n, 1);
+    return result;
+}
+
 static bool find_rehearsed(Nest *n, const Val *v, Linear *result) {
     Interval seen = n->rehearses && inst_contains(n->loop, v) ? ir_rehearsed(n->rehearsal, v) : (Interval){0};
     if (!seen.known) return false;
-    *result =
-        (Linear){.base = int_of(n, 0), .own = {{v, range_number(n, seen.low), range_number(n, seen.high)}}};
-    result->factors[OWN] = int_of(n, 1);
+    *result = number_between(n, v, seen.low, seen.high);
     return true;
 }
 
@@ -442,8 +447,7 @@ static bool between_lanes(Nest *n, Val *v, Linear *result) {
         if (known < low) low = known;
         if (known > high) high = known;
     }
-    *result = (Linear){.base = int_of(n, 0), .own = {{v, range_number(n, low), range_number(n, high)}}};
-    result->factors[OWN] = int_of(n, 1);
+    *result = number_between(n, v, low, high);
     return true;
 }
 
