@@ -1,4 +1,5 @@
 """Tensors of a GPU: the source compiles (with NVRTC), arguments arrive (on a GPU that g++ stands for), and, where there is a GPU, it is so there."""
+import gc
 import shutil
 
 import numpy as np
@@ -117,6 +118,7 @@ def test_no_copies_of_arguments():
     m = slope.compile("float twice(float x) { return 2 * x; } void fill(RWStructuredBuffer<float> b, float x, int i) { b[i] = x; }")
     x = torch.rand(1 << 20, device="cuda")
     m.twice(x)
+    gc.collect()  # what other tests left is not freed meanwhile
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     y = m.twice(x)
