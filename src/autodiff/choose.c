@@ -114,7 +114,8 @@ static void collect(Choose *x, Inst *root, int index) {
     for (int i = 0; i < x->members.count && x->fit; i++) {
         for (int k = 0; k < choices_of(x->members.at[i].inst); k++) {
             Val *v = ir_resolve(*choice(&x->members.at[i], k));
-            map_put(x->ad->arena, &x->inside, PTR_KEY(v), (char *)map_get(&x->inside, PTR_KEY(v)) + 1);
+            uintptr_t before = (uintptr_t)map_get(&x->inside, PTR_KEY(v));
+            map_put(x->ad->arena, &x->inside, PTR_KEY(v), (void *)(before + 1));
             add(x, v);
         }
     }
