@@ -128,23 +128,21 @@ class Result:
         self.status, self.out, self.err, self.trouble = status, out, err, trouble
 
 
-def limit_processor(pid, seconds):
-    """A process that works for longer ends by SIGXCPU; so do those that it starts, each for itself. One that was quick has ended, or has set itself a limit."""
-    try:
-        resource.prlimit(pid, resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
-    except (ProcessLookupError, PermissionError):
-        pass
+def limited(command, seconds):
+    """The same, as words: it, and what it starts, each for itself, ends by SIGXCPU after these seconds of work. A shell sets the limit before there
+    is anything that could start something without it."""
+    limit = f"ulimit -S -t {math.ceil(seconds)}"
+    return ["/bin/sh", "-c", f"{limit}\n{command}"] if isinstance(command, str) else ["/bin/sh", "-c", f'{limit}; exec "$@"', "sh", *map(str, command)]
 
 
 def execute(suite, command, folder, stdin=None, seconds=None):
     """Runs a list of words, or a line for the shell. `trouble` says what is wrong beyond the exit status. The seconds are the
     processor's, since others may use it, too; one that waits has PATIENCE times as many."""
-    child = subprocess.Popen(command, shell=isinstance(command, str), cwd=folder, env=suite.environment,
+    seconds, trouble = seconds or suite.seconds, None
+    child = subprocess.Popen(limited(command, seconds), cwd=folder, env=suite.environment,
                              stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     suite.watcher.watch(child.pid, suite.bytes)
-    seconds, trouble = seconds or suite.seconds, None
-    limit_processor(child.pid, seconds)
     try:
         out, err = child.communicate(stdin, timeout=seconds * PATIENCE)
     except subprocess.TimeoutExpired:
