@@ -120,10 +120,10 @@ const Bound *range_parts(const Nest *n, Op op, const Linear *one,
 Between range_grown(Nest *n, Op op, const Between *x,
                     const Between *y);              /* the result of an operation that grows with both */
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
+/* The first of its own numbers, once or taken away once, that is a square, or else the least or the greatest of two; -1: none. */
+int range_find_own(const Linear *sum, bool is_square);
 
 /* ---- range_square.c */
-int range_find_square(
-    const Linear *sum); /* which part of it can be taken together with its counter; -1: none */
 /* What is required is that the sum rises, or falls, at both ends. */
 Val *range_square_extreme(Nest *n, const Linear *sum, int own, bool greatest);
 /* Of numbers that are these sums, in 32 bits; false: it is no square. */

@@ -200,22 +200,24 @@ static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest)
     return with_parts(n, index, at, greatest == (known >= 0) ? &c->high : &c->low, greatest);
 }
 
-/* The next that is the least or the greatest of two. */
-static int find_parted(const Linear *index) {
+int range_find_own(const Linear *sum, bool is_square) {
     int64_t known;
-    for (int i = 0; i < MOST_OWN; i++)
-        if (index->factors[OWN + i] && index->own[i].parts && val_is_int(index->factors[OWN + i], &known) &&
+    for (int i = 0; i < MOST_OWN; i++) {
+        const Between *own = &sum->own[i];
+        const Val *factor = sum->factors[OWN + i];
+        if (factor && (is_square ? own->square != NULL : own->parts != NULL) && val_is_int(factor, &known) &&
             (known == 1 || known == -1))
             return OWN + i;
+    }
     return -1;
 }
 
 Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
     for (int i = n->ncounters - 1; i >= 0; i--)
         if (index->factors[i] && n->counters[i].varies) return without_counter(n, index, i, greatest);
-    int parted = find_parted(index);
+    int parted = range_find_own(index, false);
     if (parted >= 0) return with_parts(n, index, parted, index->own[parted - OWN].parts, greatest);
-    int square = range_find_square(index);
+    int square = range_find_own(index, true);
     if (square >= 0) return range_square_extreme(n, index, square, greatest);
     Val *at = index->base;
     n->is_loose = is_loose(n, index);

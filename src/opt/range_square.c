@@ -37,15 +37,6 @@ static Val *part_at(Nest *n, const Linear *sum, int own, Val *at) {
 
 /* ---- its ends */
 
-int range_find_square(const Linear *sum) {
-    int64_t known;
-    for (int i = 0; i < MOST_OWN; i++)
-        if (sum->factors[OWN + i] && sum->own[i].square && val_is_int(sum->factors[OWN + i], &known) &&
-            (known == 1 || known == -1))
-            return OWN + i;
-    return -1;
-}
-
 Val *range_square_extreme(Nest *n, const Linear *sum, int own, bool greatest) {
     int counter = sum->own[own - OWN].square->counter;
     const Between *between = &n->counters[counter].between;
@@ -103,7 +94,7 @@ static Val *difference(Nest *n, Val *a, Val *b) {
 }
 
 bool range_half(Nest *n, const Linear *product, Between *between) {
-    int own = range_find_square(product);
+    int own = range_find_own(product, true);
     const Square *whole = own >= 0 ? product->own[own - OWN].square : NULL;
     int64_t known;
     if (!whole || whole->is_halved || range_factors(product) != 1 || !val_is_zero(product->base) ||
