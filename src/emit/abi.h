@@ -195,6 +195,12 @@ char *rt_memory_take(const RtContext *context, int64_t size); /* zeroed, for sta
 char *rt_local_take(const RtContext *context,
                     int64_t size); /* as it comes, for variables too large for one */
 void rt_memory_give(char *memory);
+/* The memory of a tensor that the program makes, all zero, behind its counter. It lasts until the call or dispatch ends. */
+void *rt_made_take(const RtContext *context, int64_t size);
+/* But for those whose address is in such an object, which the call returns: free(data - RT_BUFFER_HEADER) is up to the caller. */
+void rt_made_return(const RtContext *context, const void *object, int64_t size);
+void rt_made_constants(
+    const RtContext *context); /* ... and those made so far by the call, which constants hold */
 /* The stack is below its limit in the function of that name: ends the program, unless there is room to find out how
  * deep the recursion is. */
 void rt_stack(const RtContext *context, const char *name, int64_t length);

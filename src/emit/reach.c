@@ -92,6 +92,20 @@ static void note_rows(ReachedFunc *info, const Inst *inst, const Type *type) {
     info->needs |= is_once ? NEEDS_ROWS : NEEDS_ROWS | NEEDS_LOOP_ROWS;
 }
 
+bool reach_may_hold_made(const Type *type) {
+    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
+    if (type->kind == TYPE_array) return reach_may_hold_made(type->args[0]);
+    bool may = false;
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields; i++)
+        may |= reach_may_hold_made(type_record(type)->fields[i].type);
+    return may;
+}
+
+bool reach_may_return_made(const Param *param) {
+    bool is_written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
+    return (is_written || (param->flags & PARAM_RESULT)) && reach_may_hold_made(param->type);
+}
+
 static void reach_from_inst(void *user, Inst *inst) {
     Walk *walk = user;
     walk->from->size++;
@@ -117,8 +131,8 @@ static void reach_from_inst(void *user, Inst *inst) {
         if (inst->index == 1) walk->from->needs |= NEEDS_FIBER;
         break;
     case OP_printf:
-    case OP_abort:
-    case OP_buffer_new: walk->from->needs |= NEEDS_RUNTIME; break;
+    case OP_abort: walk->from->needs |= NEEDS_RUNTIME; break;
+    case OP_buffer_new: walk->from->needs |= NEEDS_RUNTIME | NEEDS_MADE; break;
     default: break;
     }
 }

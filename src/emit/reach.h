@@ -22,6 +22,7 @@ typedef enum Needs {
     NEEDS_ROWS = 1024,      /* has numbers in rows of four, which may be done at once */
     NEEDS_LOOP = 2048,      /* has loops, rounds of which may be */
     NEEDS_LOOP_ROWS = 4096, /* has such rows in loops, or loops that become some once they are written out */
+    NEEDS_MADE = 8192,      /* makes tensors */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */
@@ -104,6 +105,8 @@ Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
+bool reach_may_hold_made(const Type *type);     /* such an object, a tensor that was made */
+bool reach_may_return_made(const Param *param); /* through it, to who calls the function from outside */
 /* The derivative of a function, mostly, that is called in one place: as a part of its caller it knows sizes and strides. Compilers have
  * the same rule, but may copy the caller's loop, and with it the call, before they come to that; and they take in whatever comes. */
 bool reach_is_joined(const ReachedFunc *info);

@@ -55,6 +55,7 @@ void runtime_free(Runtime *runtime) {
     pool_free(&runtime->pool); /* its threads end, and with them their RtThreads */
     pthread_key_delete(runtime->key);
     while (runtime->threads) thread_destroy(runtime->threads);
+    made_free(&runtime->made, 0);
     pthread_mutex_destroy(&runtime->lock);
     pthread_mutex_destroy(&runtime->output);
     pthread_mutex_destroy(&runtime->turn);

@@ -53,6 +53,7 @@ void thread_destroy(void *data) {
 void thread_reclaim(RtThread *thread, uint64_t serial) {
     while (thread->open && thread->open->serial > serial) rt_tape_close(thread->open);
     while (thread->blocks && thread->blocks->serial > serial) rt_memory_give((char *)(thread->blocks + 1));
+    made_free(&thread->made, serial);
 }
 
 void thread_set_error(const RtThread *thread, const char *text, size_t length) {
@@ -123,6 +124,7 @@ static void run_guarded(void *user) {
     if (call->fine) {
         thread->guard = &guard;
         run_body(call);
+        made_free(&thread->made, guard.serial);
     } else {
         thread_reclaim(thread, guard.serial);
     }

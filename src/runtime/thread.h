@@ -23,6 +23,7 @@ typedef struct RtBlock {
 } RtBlock;
 
 typedef struct FiberSet FiberSet;
+typedef struct Made Made; /* a tensor */
 
 /* How a recursion that has reached the end of its stack is measured: see stack.c. */
 typedef struct StackWatch {
@@ -44,7 +45,8 @@ struct RtThread {
     RtTape *kept; /* closed, for reuse; under the lock: other threads may empty it */
     atomic_flag kept_lock;
     RtBlock *blocks;  /* newest first */
-    uint64_t serial;  /* of the newest tape or block */
+    Made *made;       /* likewise */
+    uint64_t serial;  /* of the newest tape, block or tensor */
     FiberSet *fibers; /* made when first needed */
     DeepStack *deep;  /* likewise */
     StackWatch watch;
@@ -95,6 +97,7 @@ struct Runtime {
     char *error;     /* of runs */
     char *stray;     /* of calls by address */
     RtSite *outside; /* places where an index was out of range */
+    Made *made;      /* that constants hold; under the lock */
     Pool pool;
 };
 
@@ -105,6 +108,9 @@ void thread_fail(RtThread *thread, const char *text, size_t length) __attribute_
 const volatile int32_t *thread_stop_flag(const RtThread *thread); /* for contexts */
 void thread_reclaim(RtThread *thread, uint64_t serial);           /* closes what was opened after that */
 void thread_set_error(const RtThread *thread, const char *text, size_t length);
+
+/* made.c */
+void made_free(Made **list, uint64_t serial); /* those that were made after that */
 
 /* stack.c */
 char *stack_map(size_t size); /* with a guard page below; NULL: no memory */

@@ -585,6 +585,33 @@ static void test_nested_calls(void **state) {
     runtime_free(runtime);
 }
 
+static void make_tensors(const RtContext *context, void *const *args) {
+    char *kept = rt_made_take(context, 100), *last = rt_made_take(context, 0);
+    for (int i = -RT_BUFFER_HEADER; i < 100; i++) assert_int_equal(kept[i], 0);
+    memset(kept - RT_BUFFER_HEADER, 1, 100 + RT_BUFFER_HEADER);
+    *(char **)args[0] = kept;
+    rt_made_return(context, args[0], sizeof kept);
+    rt_made_return(context, args[0], sizeof kept - 1);
+    if (*(int *)args[1] == 1) rt_made_constants(context); /* of what is left, the empty one */
+    if (*(int *)args[1] == 2) rt_abort(context, "after taking", 12);
+    assert_non_null(last);
+}
+
+/* The sanitizer tells what is freed too early, twice or never. */
+static void test_made_tensors(void **state) {
+    (void)state;
+    Runtime *runtime = runtime_new(NULL);
+    for (int way = 0; way < 3; way++) {
+        char *kept = NULL;
+        void *args[] = {&kept, &way};
+        assert_int_equal(runtime_call(runtime, make_tensors, args), way < 2);
+        assert_int_equal(kept[99], 1);
+        free(kept - RT_BUFFER_HEADER);
+    }
+    assert_error(runtime, "after taking");
+    runtime_free(runtime);
+}
+
 static void count_error(void *user, const char *text) { *(int *)user += strcmp(text, "after taking") == 0; }
 
 static void test_errors_are_handed_over(void **state) {
@@ -631,6 +658,7 @@ int main(void) {
         cmocka_unit_test(test_printing_is_not_mixed),
         cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_nested_calls),
+        cmocka_unit_test(test_made_tensors),
         cmocka_unit_test(test_errors_are_handed_over),
         cmocka_unit_test(test_runtime_made_on_demand),
     };

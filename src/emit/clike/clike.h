@@ -497,6 +497,16 @@ void clike_take_large(Printer *p);                   /* at the start of a functi
 bool clike_begin_large(Printer *p, const Inst *var); /* it is such a variable, and begins here */
 void clike_give_large(Printer *p);                   /* before it returns */
 
+/* ---- made.c */
+void clike_make_buffer(Printer *p, const Inst *inst);
+bool clike_makes(const Printer *p, const Func *func); /* tensors */
+void clike_name_made(Printer *p, const Func *func, Map *taken);
+/* Around what a function does that makes some; and before the end, what it returns, as `returned` or through parameters of those names. */
+void clike_begin_made(Printer *p, const Func *func);
+void clike_return_made(Printer *p, const Func *func, const char *const *names);
+void clike_end_made(Printer *p, const Func *func);
+void clike_keep_made(Printer *p, GlobalKind kind); /* after what computes such globals */
+
 /* ---- apart.c */
 bool clike_copy_apart(Printer *p, const Inst *copy, const Type *type, Value to,
                       Value from); /* number by number; false: it has not been copied */

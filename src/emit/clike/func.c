@@ -26,7 +26,7 @@ bool clike_takes_thread(const Printer *p, const Func *func) {
 static bool is_wrapped(const Printer *p, const Func *func) {
     if (!is_exported(func) || p->dialect->language->has_places_only) return false;
     bool inits = p->has_init && !p->dialect->early_init;
-    uint32_t needs = NEEDS_STATICS | NEEDS_SHARED | p->dialect->thread_needs;
+    uint32_t needs = NEEDS_STATICS | NEEDS_SHARED | NEEDS_MADE | p->dialect->thread_needs;
     return is_kernel(func) || inits || (clike_needs(p, func) & needs);
 }
 
@@ -91,6 +91,7 @@ static const char **param_names(Printer *p, const Func *func) {
     p->at = &at;
     if (clike_takes_thread(p, func) && !is_kernel(func)) clike_unique(p, &at.names, "thread");
     if (clike_is_tried(p, func)) clike_unique(p, &at.names, "exact");
+    clike_name_made(p, func, &at.names);
     if (is_kernel(func))
         for (const char *const *own = p->dialect->kernel_names; *own; own++) clike_unique(p, &at.names, *own);
     for (int i = 0; i < func->nparams; i++) {
@@ -227,9 +228,25 @@ const char *clike_call_inner(Printer *p, const Func *func, const char **names, c
 static void print_start(Printer *p, const Func *func) {
     uint32_t needs = clike_needs(p, func);
     if (p->has_init && !p->dialect->early_init) clike_line(p, "slope_init();");
+    clike_begin_made(p, func);
     if (needs & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (needs & NEEDS_STATICS)
         clike_line(p, "slope_start_thread(%s);", p->dialect->thread_local_ ? "" : "&thread");
+}
+
+static void print_call(Printer *p, const Func *func, const char **names) {
+    const char *call = clike_call_inner(p, func, names, "&thread");
+    if (!clike_makes(p, func)) {
+        clike_line(p, "%s%s;", func->nresults ? "return " : "", call);
+        return;
+    }
+    const char *type = func->nresults == 1 ? clike_declare_value(p, func->results[0], "returned")
+                                           : clike_format(p, "%s returned", clike_results_type(p, func));
+    if (func->nresults) clike_line(p, "%s = %s;", type, call);
+    else clike_line(p, "%s;", call);
+    clike_return_made(p, func, names);
+    clike_end_made(p, func);
+    if (func->nresults) clike_line(p, "return returned;");
 }
 
 static void print_wrapper(Printer *p, const Func *func, const char **names) {
@@ -241,7 +258,7 @@ static void print_wrapper(Printer *p, const Func *func, const char **names) {
                           ? "const SlopeThread thread = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0};"
                           : "SlopeThread thread;");
     print_start(p, func);
-    clike_line(p, "%s%s;", func->nresults ? "return " : "", clike_call_inner(p, func, names, "&thread"));
+    print_call(p, func, names);
     p->indent--;
     clike_line(p, "}\n");
 }

@@ -74,6 +74,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     }
     clike_line(p, "for (int64_t group = 0; group < (int64_t)groups_x * groups_y * groups_z; group++) {");
     p->indent++;
+    clike_begin_made(p, func);
     if (ids) {
         clike_line(p, "SlopeThread thread;");
         if (clike_is_cut(p, func))
@@ -87,6 +88,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (ids || !clike_is_cut(p, func)) print_threads(p, func, names);
     if (clike_is_cut(p, func)) clike_line(p, "%s;", clike_call_inner(p, func, names, "threads"));
+    clike_end_made(p, func);
     p->indent--;
     clike_line(p, "}");
     p->indent--;
@@ -107,6 +109,7 @@ static void print_init(Printer *p) {
     clike_line(p, "if (done) return;");
     clike_line(p, "done = true;");
     clike_inits(p, GLOBAL_const, "NULL");
+    clike_keep_made(p, GLOBAL_const);
     p->indent--;
     clike_line(p, "}\n");
 }

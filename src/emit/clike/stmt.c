@@ -600,7 +600,7 @@ static void effect(Printer *p, const Inst *inst) {
     case OP_abort: language->abort(p, inst); break;
     case OP_barrier: print_barrier(p, inst); break;
     case OP_wave: language->wave(p, inst); break;
-    case OP_buffer_new: clike_fail(p, inst->loc, "this target does not make tensors; pass them in"); break;
+    case OP_buffer_new: clike_make_buffer(p, inst); break;
     case OP_if: print_if(p, inst); break;
     case OP_switch: print_switch(p, inst); break;
     case OP_loop: print_loop(p, inst); break;

@@ -47,7 +47,7 @@ static const Step *counter(Slot *r, const Step *s) {
 
 static const Step *new_buffer(Slot *r, const Step *s) {
     uint64_t count = r[s->a].bits;
-    r[s->to].address = rt_memory_take(context_of(r), (int64_t)(count * (uint64_t)s->number));
+    r[s->to].address = rt_made_take(context_of(r), (int64_t)(count * (uint64_t)s->number));
     r[s->to + 1].bits = count;
     return s + 1;
 }

@@ -56,6 +56,20 @@ static void store_results(const Func *func, const Slot *from, void *const *args)
     }
 }
 
+static void return_made(const RtContext *context, const Func *func, void *const *args) {
+    int next = 0, result = count_plain_params(func);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        const void *object = args[(param->flags & PARAM_RESULT) ? result++ : next++];
+        if (reach_may_return_made(param))
+            rt_made_return(context, object, type_layout(param->type, LAYOUT_scalar).size);
+    }
+    for (int i = 0; i < func->nresults; i++)
+        if (reach_may_hold_made(func->results[i]))
+            rt_made_return(context, args[func->nparams + i],
+                           type_layout(func->results[i], LAYOUT_scalar).size);
+}
+
 static void enter(const Code *code, const RtContext *context, const Slot *values, Slot *results) {
     Copy all = {0, 0, code->nparam_slots};
     Copies args = {.at = &all, .count = 1};
@@ -78,6 +92,7 @@ static void run_call(const RtContext *outer, void *const *args) {
     load_args(func, given, values);
     enter(entry->code, &context, values, results);
     store_results(func, results, given);
+    if (entry->needs & NEEDS_MADE) return_made(&context, func, given);
     if (entry->needs & NEEDS_SHARED) rt_memory_give(context.shared);
     drop_context(&context, entry->program, entry->needs);
 }
@@ -105,6 +120,7 @@ static void run_inits(const RtContext *outer, void *const *args) {
     take_context(&context, inits->program, needs);
     start_thread(&context, inits->program, needs);
     for (int i = 0; i < inits->count; i++) interp_enter(inits->list[i], &context, NULL, &no_args, NULL);
+    if (needs & NEEDS_MADE) rt_made_constants(&context);
     drop_context(&context, inits->program, needs);
 }
 

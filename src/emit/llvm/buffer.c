@@ -97,7 +97,7 @@ static LLVMValueRef new_buffer(Emitter *e, const Inst *inst) {
     LLVMValueRef count = LLVMBuildZExt(e->builder, emit_use(e, inst, 0), e->i64, "");
     LLVMTypeRef types[] = {e->ptr, e->i64};
     LLVMValueRef args[] = {e->at->context, LLVMBuildMul(e->builder, count, stride, "")};
-    LLVMValueRef take = emit_external(e, "rt_memory_take", e->ptr, types, 2, "nounwind");
+    LLVMValueRef take = emit_external(e, "rt_made_take", e->ptr, types, 2, "nounwind");
     LLVMValueRef data = emit_call_external(e, take, args, 2);
     LLVMValueRef buffer = LLVMBuildInsertValue(e->builder, LLVMGetPoison(emit_type(e, type)), data, 0, "");
     return LLVMBuildInsertValue(e->builder, buffer, count, 1, "");

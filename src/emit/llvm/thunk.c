@@ -109,6 +109,22 @@ static void store_results(Emitter *e, const Func *func, LLVMValueRef *results, L
         emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), results[i]);
 }
 
+static void return_object(Emitter *e, LLVMValueRef context, LLVMValueRef object, const Type *type) {
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64};
+    LLVMValueRef args[] = {context, object, emit_i64(e, type_layout(type, LAYOUT_scalar).size)};
+    emit_call_external(e, emit_external(e, "rt_made_return", e->void_type, types, 3, "nounwind"), args, 3);
+}
+
+/* `values`: as they were loaded, behind the context. */
+static void return_made(Emitter *e, const Func *func, LLVMValueRef *values, LLVMValueRef args) {
+    for (int i = 0; i < func->nparams; i++)
+        if (reach_may_return_made(&func->params[i]))
+            return_object(e, values[0], values[i + 1], func->params[i].type);
+    for (int i = 0; i < func->nresults; i++)
+        if (reach_may_hold_made(func->results[i]))
+            return_object(e, values[0], arg_pointer(e, args, func->nparams + i), func->results[i]);
+}
+
 /* ---- the uniform form */
 
 static LLVMValueRef inner_function(Emitter *e, const char *name) {
@@ -144,8 +160,10 @@ void emit_thunks(Emitter *e, FuncInfo *info) {
     state.context = context;
     emit_start_thread(e, needs, context);
     LLVMValueRef args = LLVMGetParam(inner, 1);
-    LLVMValueRef *results = emit_call_loaded(e, info, context, emit_load_args(e, func, args));
+    LLVMValueRef *values = emit_load_args(e, func, args);
+    LLVMValueRef *results = emit_call_loaded(e, info, context, values);
     store_results(e, func, results, args);
+    if (needs & NEEDS_MADE) return_made(e, func, values, args);
     emit_drop_context(e, needs, context);
     LLVMBuildRetVoid(e->builder);
 
@@ -204,6 +222,9 @@ void emit_init(Emitter *e) {
     state.context = context;
     emit_start_thread(e, needs, context);
     emit_run_inits(e, context);
+    if (needs & NEEDS_MADE)
+        emit_call_external(e, emit_external(e, "rt_made_constants", e->void_type, &e->ptr, 1, "nounwind"),
+                           &context, 1);
     emit_drop_context(e, needs, context);
     LLVMBuildRetVoid(e->builder);
 
