@@ -125,7 +125,8 @@ static size_t scalar_length(const char *name) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t length = strlen(words[i]);
         if (!starts(name, words[i])) continue;
-        return length + (name[length] >= '1' && name[length] <= '4');
+        size_t lanes = length + (starts(name + length, "_t") ? 2 : 0); /* int8_t4, but int8_add */
+        return name[lanes] >= '1' && name[lanes] <= '4' ? lanes + 1 : length;
     }
     return 0;
 }

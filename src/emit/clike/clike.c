@@ -108,7 +108,9 @@ static void assemble_code(Printer *p, Text *out) {
     text_add(out, str_of(p->dialect->open));
     add_part(out, &p->prototypes, true);
     add_host(p, out, &p->host_prototypes);
-    add_part(out, &p->outside, true);
+    text_add(out, str_of(p->outside.len ? p->dialect->outside_open : ""));
+    add_part(out, &p->outside, p->dialect->outside_close[0] == 0);
+    text_add(out, str_of(p->outside.len ? p->dialect->outside_close : ""));
     add_part(out, &p->globals, true);
     add_part(out, &p->functions, false);
     add_host(p, out, &p->host);

@@ -189,10 +189,11 @@ typedef struct HelperFamily {
 /* What the languages of the family say differently. Qualifiers have a space behind them. */
 typedef struct Dialect {
     const Language *language;
-    const char *includes, *header_includes; /* how a file begins */
-    const char *open, *close;               /* around all that is declared */
-    const char *host_open, *host_close;     /* around functions of the host */
-    const char *helper;                     /* what a helper has instead of `static inline ` */
+    const char *includes, *header_includes;   /* how a file begins */
+    const char *open, *close;                 /* around all that is declared */
+    const char *outside_open, *outside_close; /* around variables that others see */
+    const char *host_open, *host_close;       /* around functions of the host */
+    const char *helper;                       /* what a helper has instead of `static inline ` */
     const char *helper_of_vectors; /* a helper: instead of `inline`, where there are vectors; or NULL */
     const char *inner, *outer;     /* before functions: for this file, for others */
     const char

@@ -300,6 +300,8 @@ const Dialect clike_cuda = {
         "namespace slope {\n\n",
     .open = "",
     .close = "} // namespace slope\n",
+    .outside_open = "",
+    .outside_close = "",
     .host_open = HOST_OPEN,
     .host_close = HOST_CLOSE "\n",
     .helper = "static inline __device__ ",

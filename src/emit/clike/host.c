@@ -155,6 +155,9 @@ const Dialect clike_c = {
         "#include <assert.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n",
     .open = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
     .close = "#ifdef __cplusplus\n}\n#endif\n",
+    .outside_open = "/* Defined in all files but one of a program, they share these variables. */\n"
+                    "#ifndef SLOPE_SHARES_UNIFORMS\n",
+    .outside_close = "#endif\n\n",
     .helper = "static inline ",
     .helper_of_vectors = "SLOPE_HELPER",
     .inner = "static ",

@@ -130,7 +130,9 @@ const char *clike_named_type(Printer *p, const Type *type) {
         if (plain != type) return clike_named_type(p, plain);
         name = clike_format(p, "Buffer_%s", clike_word(p, type->args[0]));
     } else if (type->kind == TYPE_vector) {
-        name = clike_format(p, "%s%d", clike_word(p, type->args[0]), type_count(type));
+        const char *word = clike_word(p, type->args[0]);
+        bool has_bits = word[strlen(word) - 1] <= '9'; /* uint8_t4, but float4 */
+        name = clike_format(p, "%s%s%d", word, has_bits ? "_t" : "", type_count(type));
     } else {
         name = clike_free_name(p, type_record(type)->name->text);
     }

@@ -5,10 +5,10 @@
 static void scalars_and_vectors(void) {
     const float1 c = {3};
     const double1 d = {4};
-    const int642 e = {0, -5};
-    const uint84 f = {0, 0, 0, 200};
+    const int64_t2 e = {0, -5};
+    const uint8_t4 f = {0, 0, 0, 200};
     const bool2 g = {false, true};
-    const int163 h = {0, 0, -8};
+    const int16_t3 h = {0, 0, -8};
     const bool1 i = {true};
     printf("%g\n", sizes(-100, 60000, c, d, e, f, g, h, i));
     float memory[2] = {3, 4};
@@ -28,7 +28,7 @@ static void results(void) {
     const double2 y = {10, 100};
     const float3 z = {1, 2, 3};
     const float4 w = {1, 2, 3, 4};
-    const int643 big = {1, 2, (int64_t)1 << 40};
+    const int64_t3 big = {1, 2, (int64_t)1 << 40};
     const int3 small = {-1, -2, -3};
     const bool3 truth = {true, false, true};
     const half3 half = {0x3c00, 0x4000, 0x4200};
@@ -41,7 +41,7 @@ static void results(void) {
     float2 r2 = few(x, y);
     float3 r3 = three(2, z);
     float4 r4 = four(w, 2);
-    int643 l3 = whole(big, small);
+    int64_t3 l3 = whole(big, small);
     bool3 b3 = truths(truth, false);
     half3 h3 = halves(1.5f, half);
     Buffer_float same_ = same(buffer, 9);
