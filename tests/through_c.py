@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same programs through C: what `slope run` prints in tests/run, tests/diff and tests/library, the program that
 `-target c` makes prints too, and so does the interpreter. gcc, clang and a C++ compiler take turns; a warning is a failure.
-Buffers and plain numbers that `slope run` is given are set by a few lines of C before main.
+Buffers and plain numbers that `slope run` is given are set by a few lines of C before main; kernels are called by a main of ours.
 
     tests/through_c.py [--build DIR] [-j N] [--of N] [NAME...]     one test of N; only those whose name contains a NAME
 """
@@ -13,6 +13,7 @@ import struct
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -23,8 +24,9 @@ COMPILERS = [["gcc", "-O1", "-std=c17", *WARNINGS], ["clang", "-O1", "-std=c17",
              ["g++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"],
              ["clang++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"]]
 FOLDERS = ("run", "diff", "library")
-SET, PRINTED = ("bind", "set"), ("print",)
-DATA = (*SET, *PRINTED, "save", "show", "dispatch", "entry", "threads", "stack", "block", "wave")  # that C's main has not
+SET, PRINTED, DISPATCH, ENTRY = ("bind", "set"), ("print",), ("dispatch",), ("entry",)
+DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, "save", "show", "threads", "stack", "block", "wave")  # that C's main has not
+NUMBERS = r"[-+.,\de]+|(0x[\da-f]+,?)+|(zeros|ones|range|random):\d+"
 LACKING = re.compile(r"this target (has no|does not)")
 
 
@@ -45,25 +47,39 @@ def arguments(test):
     return None if any(word.lstrip("-").split("=")[0] in DATA for word in given if word.startswith("-")) else given
 
 
+class Given(NamedTuple):
+    """What a test gives to `slope run`, as far as C can be given it."""
+    others: list  # for `slope build`
+    values: list  # (name, data) of what is set
+    printed: list  # in the end
+    groups: str  # "x, y, z"; None: not said
+    entries: list
+
+
 def split_data(test):
-    """Such arguments, what is set as (name, data), and what is printed in the end; None: there is more to it."""
+    """None: there is more to it."""
     if not is_run(test):
         return None
-    given, others, values, printed = after_file(test), [], [], []
-    while given:
-        word = given.pop(0)
+    words, given = after_file(test), Given([], [], [], [], [])
+    while words:
+        word = words.pop(0)
         name, _, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or name not in DATA:
-            others.append(word)
+            given.others.append(word)
             continue
-        value = value or (given.pop(0) if given else "")
-        if name in SET and re.fullmatch(r"\w+=(zeros:\d+|[-+.,\de]+)", value):
-            values.append(tuple(value.split("=")))
+        value = value or (words.pop(0) if words else "")
+        if name in SET and re.fullmatch(rf"\w+=({NUMBERS})", value):
+            given.values.append(tuple(value.split("=")))
         elif name in PRINTED and re.fullmatch(r"\w+", value):
-            printed.append(value)
+            given.printed.append(value)
+        elif name in DISPATCH:
+            given.groups[:] = (value.split(",") + ["1", "1"])[:3]
+        elif name in ENTRY:
+            given.entries.append(value)
+            given.others.extend(["-entry", value])
         else:
             return None
-    return others, values, printed
+    return given
 
 
 def choose(suite, filters, share, folders=FOLDERS, suits=arguments):
@@ -74,7 +90,29 @@ def choose(suite, filters, share, folders=FOLDERS, suits=arguments):
 
 # ---- data
 
-FORMATS = {"float": "%.9g", "double": "%.17g", "int32_t": "%d", "uint32_t": "%u"}
+FORMATS = {"float": "%.9g", "double": "%.17g", "int32_t": "%d", "uint32_t": "%u", "int64_t": "%ld", "uint64_t": "%lu"}
+
+
+def drawn(count, whole):
+    """What `random:` is (src/cli/data.c)."""
+    state, bits = 0x9e3779b97f4a7c15, (1 << 64) - 1
+    for _ in range(count):
+        state ^= state << 13 & bits
+        state ^= state >> 7
+        state ^= state << 17 & bits
+        yield str(int((state >> 33 & 0xffffff) / 16777216 * 100)) if whole else f"{(state >> 40) / 16777216:.9g}"
+
+
+def numbers(data, unit):
+    """A list of them, as C says it; "": zeros, of which there are so many; None: it cannot be said."""
+    kind, _, count = data.rpartition(":")
+    is_real = unit in ("float", "double")
+    if kind == "zeros" or not kind and not (is_real and "0x" in data):
+        return "" if kind else data
+    if unit not in FORMATS or not kind:
+        return None
+    return ",".join({"ones": "1" * int(count), "range": map(str, range(int(count))),
+                     "random": drawn(int(count), not is_real)}[kind])
 
 
 def scalar_of(code, element):
@@ -82,6 +120,11 @@ def scalar_of(code, element):
     vector = re.search(rf"typedef struct {element} {{ (\w+) [xyzw, ]+; }} {element};", code)
     scalar = vector[1] if vector else "uint32_t" if element == "unsigned char" else element
     return scalar if scalar in FORMATS else None
+
+
+def outer_name(code, name):
+    """As C calls it: what C claims has a prefix."""
+    return name if re.search(rf"^extern \w+ {name};", code, re.M) else f"slope_{name}"
 
 
 def declared(code, name):
@@ -94,12 +137,14 @@ def declared(code, name):
 
 
 def bind(name, element, data):
-    """Its memory, behind the counter of buffers that can grow, and the statements that fill it."""
+    """Its memory, behind the counter of buffers that can grow, and the statements that fill it; None: it cannot be said."""
     unit = "uint32_t" if element == "unsigned char" else element
-    zeros = data.startswith("zeros:")
-    values = "" if zeros else f"static {unit} values_of_{name}[] = {{{data}}};\n"
-    count = data.removeprefix("zeros:") if zeros else f"sizeof values_of_{name} / sizeof({unit})"
-    fill = "" if zeros else f"memcpy(bound_{name}.at, values_of_{name}, sizeof values_of_{name}); "
+    listed = numbers(data, unit)
+    if listed is None:
+        return None
+    values = f"static {unit} values_of_{name}[] = {{{listed}}};\n" if listed else ""
+    count = f"sizeof values_of_{name} / sizeof({unit})" if listed else data.removeprefix("zeros:")
+    fill = f"memcpy(bound_{name}.at, values_of_{name}, sizeof values_of_{name}); " if listed else ""
     return (f"{values}static struct {{ uint32_t counter[4]; {unit} at[{count}]; }} "
             f"__attribute__((aligned(16))) bound_{name};",
             f"{fill}{name}.data = ({element} *)(void *)bound_{name}.at, "
@@ -110,26 +155,45 @@ def set_up(code, values, printed):
     """C that gives buffers their data before main, and prints some after it; None: it cannot be said so."""
     storage, before, after = [], [], []
     for name, data in values:
+        name = outer_name(code, name)
         plain, element = declared(code, name)
         if not plain or "half" in (element or ""):  # which is held as bits
             return None
         if element:
-            memory, statements = bind(name, element, data)
-            storage.append(memory)
-            before.append(statements)
+            bound = bind(name, element, data)
+            if not bound:
+                return None
+            storage.append(bound[0])
+            before.append(bound[1])
         elif plain in FORMATS and re.fullmatch(r"[-+.\de]+", data):
             before.append(f"{name} = {data};")
         else:
             return None
-    for name in printed:
+    for name in map(lambda given: outer_name(code, given), printed):
         scalar = scalar_of(code, declared(code, name)[1])
         if not scalar:
             return None
-        after.append(f"for (size_t i = 0; i < sizeof bound_{name}.at / sizeof({scalar}); i++) "
+        after.append(f"for (size_t i = 0; i < sizeof bound_{name}.at / (sizeof({scalar})); i++) "
                      f"printf(\"{FORMATS[scalar]}\\n\", (({scalar} *)(void *)bound_{name}.at)[i]);")
     return "\n".join(["", '#pragma GCC diagnostic ignored "-Wmissing-braces"', *storage,
                       f"__attribute__((constructor)) static void set_up(void) {{ {' '.join(before)} }}",
                       f"__attribute__((destructor)) static void show_at_the_end(void) {{ {' '.join(after)} }}", ""])
+
+
+# ---- kernels
+
+KERNEL = re.compile(r"^void (\w+)\(uint32_t groups_x, uint32_t groups_y, uint32_t groups_z\);", re.M)
+
+
+def main_of(code, given):
+    """C's main, which calls the entry points; None: there is none, or one that takes more than groups."""
+    kernels = KERNEL.findall(code)
+    wanted = [re.sub(r"\W+", "_", name).strip("_") for name in given.entries] or kernels
+    wanted = [name if name in kernels else f"slope_{name}" for name in wanted]
+    if not given.entries and len(wanted) != 1 or not set(wanted) <= set(kernels):
+        return None
+    groups = ", ".join(given.groups or "111")
+    return "\nint main(void) {\n" + "".join(f"    {name}({groups});\n" for name in wanted) + "    return 0;\n}\n"
 
 
 def same_line(found, expected):
@@ -148,25 +212,37 @@ def expected_of(test):
     return test.expected if test.expected is not None else test.golden.read_text().splitlines()
 
 
+def make(suite, test, given, code):
+    """The text of a program; None: it cannot be run by itself; or, what went wrong."""
+    words = [str(suite.slope), "build", test.source.path.name, "-target", "c", "-o", code, *given.others]
+    made = run.execute(suite, words, test.source.path.parent)
+    if made.status and LACKING.search(made.err):
+        return None, None
+    if made.status or made.trouble:
+        return None, f"slope build: {made.trouble or made.err}"
+    text = Path(code).read_text()
+    if "int main(void)" in text and not given.groups and not given.entries:
+        return text, None
+    run.execute(suite, [*words, "--header", code + ".h"], test.source.path.parent)
+    text = Path(code).read_text()
+    start = main_of(text, given) if "int main(void)" not in text else ""
+    return (text + start if start is not None else None), None
+
+
 def check(suite, test, compiler, temporary):
     """None, or what went wrong."""
     folder, code, program = test.source.path.parent, f"{temporary}/t.c", f"{temporary}/t"
-    given, values, printed = split_data(test)
-    made = run.execute(suite, [str(suite.slope), "build", test.source.path.name, "-target", "c", "-o", code, *given],
-                       folder)
-    if made.status and LACKING.search(made.err):
-        return None
-    if made.status or made.trouble:
-        return f"slope build: {made.trouble or made.err}"
-    text = Path(code).read_text()
-    if "int main(void)" not in text:
-        return None  # its entry point is a kernel of another name, which a host calls
-    if values or printed:
-        more = set_up(text, values, printed)
+    given = split_data(test)
+    text, problem = make(suite, test, given, code)
+    if problem or not text:
+        return problem
+    if given.values or given.printed:
+        more = set_up(text, given.values, given.printed)
         if not more:
             return None
-        Path(code).write_text(text + more)
+        text += more
         compiler = compiler if "c++" not in compiler else COMPILERS[0]
+    Path(code).write_text(text)
     compiled = run.execute(suite, [*compiler, code, "-x", "none", "-o", program, "-lm"], folder)
     if compiled.status or compiled.trouble:
         return f"{' '.join(compiler)}: {compiled.trouble or compiled.err[:3000]}"
