@@ -123,9 +123,10 @@ static double draw_limited(Random *random, const Slot *slot) {
     return floor(gradcheck_uniform(random, ceil(slot->low), floor(slot->high) + 1));
 }
 
-/* So that no two elements share a place; any dimension may be the one whose elements are neighbours. */
+/* So that no two elements share a place: any dimension may be the one whose elements are neighbours; a tensor of rank 0 has but one dimension. */
 static double draw_stride(Random *random, const Slot *slot, int *turn) {
     enum { BITS = 4 };
+    if (slot->axis < 0) return 1 + (double)(gradcheck_random(random) % (uint64_t)slot->axes);
     if (slot->axis == 0) *turn = (int)(gradcheck_random(random) % (uint64_t)slot->axes);
     return ldexp(1, BITS * ((slot->axis + *turn) % slot->axes));
 }

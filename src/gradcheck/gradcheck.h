@@ -42,8 +42,9 @@ typedef struct Slot {
     double present;  /* what it was when the function itself was run */
     bool is_limited; /* it is drawn from low to high */
     double low, high;
-    int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
-    int axis, axes;    /* it is the stride of that dimension of a tensor with so many; axes 0: it is not */
+    int choices; /* it is the tag of an interface value: from 1 to that; 0: it is not */
+    int axis,
+        axes; /* it is the stride of that dimension of a tensor with so many, or its rank: -1; axes 0: neither */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
 } Slot;

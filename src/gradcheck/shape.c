@@ -246,18 +246,23 @@ static bool is_list_named(const Field *field, const char *name) {
     return field->type->kind == TYPE_array && strcmp(field->name->text, name) == 0;
 }
 
-/* A tensor says with `shape` and `strides` how its elements lie in a buffer. */
+/* A tensor says with `shape` and `strides`, and where it is a view with `rank` before them, how its elements lie in a buffer. */
 static bool has_strides(const Record *record, int field) {
     bool has_shape = field > 0 && is_list_named(&record->fields[field - 1], "shape");
     return record->fields[0].type->kind == TYPE_buffer && has_shape &&
            is_list_named(&record->fields[field], "strides");
 }
 
-static void mark_strides(const Subject *s, int first) {
+static void mark_strides(const Subject *s, const Record *record, int field, int first) {
+    int axes = s->slots.count - first;
     for (int i = first; i < s->slots.count; i++) {
         s->slots.at[i].axis = i - first;
-        s->slots.at[i].axes = s->slots.count - first;
+        s->slots.at[i].axes = axes;
     }
+    if (field < 2 || strcmp(record->fields[field - 2].name->text, "rank") != 0) return;
+    Slot *rank = &s->slots.at[first - axes - 1];
+    rank->axis = -1;
+    rank->axes = axes;
 }
 
 static void walk_fields(Walk *w, const Part *part) {
@@ -282,7 +287,7 @@ static void walk_fields(Walk *w, const Part *part) {
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         int first = w->subject->slots.count;
         walk(w, &inner);
-        if (has_strides(record, i)) mark_strides(w->subject, first);
+        if (has_strides(record, i)) mark_strides(w->subject, record, i, first);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }
