@@ -666,6 +666,8 @@ LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
 /* In normal form, over all rounds that another one follows: what the round that ends the loop by its state does is not seen by others. */
 LoopSteps loop_steps_while_running(const Inst *loop, int index);
 bool loop_step(const Inst *loop, int index, int64_t *step); /* ... if it is always the same */
+/* In normal form: its state says so after a round in which the condition holds, or does not. */
+bool loop_ends_if(const Inst *loop, const Val *condition, bool holds);
 /* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
 int loop_term(const Inst *loop, int index);
 

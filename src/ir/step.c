@@ -206,6 +206,15 @@ LoopSteps loop_steps_while_running(const Inst *loop, int index) {
     return found && m.any ? m.steps : none;
 }
 
+bool loop_ends_if(const Inst *loop, const Val *condition, bool holds) {
+    const Inst *yield = loop->regions[1]->last, *end = loop->regions[0]->last;
+    const Known known = {condition, holds, NULL};
+    Moving m = {.loop = loop};
+    if (yield->op != OP_yield || end->op != OP_yield || !find_state(&m, inst_operand(end, 0))) return false;
+    const Val *state = chosen(&known, inst_operand(yield, m.state));
+    return state && is_over(&m, &known, state);
+}
+
 bool loop_step(const Inst *loop, int index, int64_t *step) {
     LoopSteps steps = loop_steps_while_running(loop, index);
     *step = steps.least;

@@ -155,8 +155,10 @@ typedef struct Target { /* of break and continue */
     Stmt *stmt;
     Inst *inst;
     Defer *defers;
-    Inst *step; /* $for: what continue leaves */
-    Val *which; /* do ... catch: the handler that goes on, from 1 */
+    Inst *step;       /* $for: what continue leaves */
+    Val *which;       /* do ... catch: the handler that goes on, from 1 */
+    const Stmt *last; /* of a loop that goes on unless this one leaves it; else NULL */
+    Val *go;          /* address: whether it does */
 } Target;
 
 /* The function being lowered. */
@@ -228,6 +230,11 @@ Fn fn_begin(Lowerer *l, Request *request);
 void fn_end(Fn *f);
 void bind_local(Fn *f, Decl *decl, Local local);
 Local *find_local(Fn *f, const Decl *decl);
+
+/* ---- loop.c */
+void lower_loop(Fn *f, Stmt *stmt);
+void lower_static_for(Fn *f, Stmt *stmt);
+bool loop_ends_with(Fn *f, Stmt *stmt); /* it is what a loop asks last in a round: that is stored */
 
 /* ---- chain.c */
 typedef struct Chain Chain;

@@ -340,38 +340,54 @@ static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Ending *endi
     return false;
 }
 
-/* The condition of the loop is, or has as one of its parts, a comparison of a counter with something fixed. */
-static bool find_test(Nest *n, const Inst *loop, const Val *condition, bool is_alone) {
-    if (condition->kind != VAL_inst) return false;
-    const Inst *inst = condition->inst;
-    Ending ending = {.is_alone = is_alone, .begins = inst->op == OP_ne};
-    if (inst->op == OP_and)
-        return find_test(n, loop, inst_operand(inst, 0), false) ||
-               find_test(n, loop, inst_operand(inst, 1), false);
-    if (!loop_comparison(loop, inst, &ending.test) && !find_ahead(n, loop, inst, &ending)) return false;
-    if (inst->op == OP_ne && !goes_straight_to(n, loop, &ending.test)) return false;
-    return find_counter(n, loop, &ending);
-}
-
 /* A loop that asks at the end of a round: whether what the next one begins with is below the limit. */
-static bool find_late_test(Nest *n, const Inst *loop, const Val *condition, bool is_alone) {
-    const Region *body = loop->regions[1];
-    int64_t known;
-    bool is_late = condition->kind == VAL_param && condition->region == loop->regions[0] &&
-                   val_is_int(inst_operand(loop, condition->index), &known) && known && loop->nregions == 2 &&
-                   body->last->op == OP_yield && !map_has(&n->jumps->of, PTR_KEY(loop));
-    const Val *next = is_late ? inst_operand(body->last, condition->index) : NULL;
-    const Inst *inst = next && next->kind == VAL_inst ? next->inst : NULL;
-    if (!inst || (inst->op != OP_lt && inst->op != OP_le)) return false;
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < body->last->nargs; i++) {
-            if (inst_operand(body->last, i) != inst_operand(inst, side) || i == condition->index) continue;
-            Ending ending = {.test = {i, inst_operand(inst, 1 - side), side == 0, inst->op == OP_le},
+static bool find_late_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
+    const Inst *yield = loop->regions[1]->last;
+    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++)
+        for (int i = 0; i < yield->nargs; i++) {
+            if (inst_operand(yield, i) != inst_operand(test, side)) continue;
+            Ending ending = {.test = {i, inst_operand(test, 1 - side), side == 0, test->op == OP_le},
                              .is_alone = is_alone,
                              .begins = true};
             if (find_counter(n, loop, &ending)) return true;
         }
     return false;
+}
+
+static bool continues(const Nest *n, const Inst *loop) {
+    const InstVec *jumps = map_get(&n->jumps->of, PTR_KEY(loop));
+    for (int i = 0; jumps && i < jumps->count; i++)
+        if (jumps->at[i]->op == OP_continue) return true;
+    return false;
+}
+
+/* What a flag that begins as true is in the next round; NULL: it is something else. */
+static const Val *flag_behind(const Nest *n, const Inst *loop, const Val *flag) {
+    const Inst *yield = loop->regions[1]->last;
+    int64_t known;
+    bool is_flag = flag->kind == VAL_param && flag->region == loop->regions[0] &&
+                   val_is_int(inst_operand(loop, flag->index), &known) && known && loop->nregions == 2 &&
+                   yield->op == OP_yield && !continues(n, loop);
+    return is_flag ? inst_operand(yield, flag->index) : NULL;
+}
+
+/* A comparison of a counter with something fixed. */
+static bool find_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
+    Ending ending = {.is_alone = is_alone, .begins = test->op == OP_ne};
+    if (!loop_comparison(loop, test, &ending.test) && !find_ahead(n, loop, test, &ending)) return false;
+    if (test->op == OP_ne && !goes_straight_to(n, loop, &ending.test)) return false;
+    return find_counter(n, loop, &ending);
+}
+
+/* The condition of the loop is such a test, asked before or behind a round, or has one as one of its parts. */
+static bool find_ending(Nest *n, const Inst *loop, const Val *condition, bool is_alone, bool is_late) {
+    const Val *behind = is_late ? NULL : flag_behind(n, loop, condition);
+    if (behind) return find_ending(n, loop, behind, is_alone, true);
+    const Inst *inst = condition->kind == VAL_inst ? condition->inst : NULL;
+    if (inst && inst->op == OP_and)
+        return find_ending(n, loop, inst_operand(inst, 0), false, is_late) ||
+               find_ending(n, loop, inst_operand(inst, 1), false, is_late);
+    return inst && (is_late ? find_late_test(n, loop, inst, is_alone) : find_test(n, loop, inst, is_alone));
 }
 
 static void note_leaving(void *user, Inst *inst) {
@@ -385,6 +401,5 @@ bool range_add_loop(Nest *n, const Inst *loop) {
     n->terms = 0;
     if (!end || end->op != OP_yield) return false;
     region_walk(loop->regions[1], note_leaving, &leaves);
-    const Val *condition = inst_operand(end, 0);
-    return find_test(n, loop, condition, !leaves) || find_late_test(n, loop, condition, !leaves);
+    return find_ending(n, loop, inst_operand(end, 0), !leaves, false);
 }

@@ -4,7 +4,7 @@
  *     i = state == 0 ? i + 1 : i                     i = i + 1
  *
  * Where a loop ends early, its counter is kept from going on, which is seen only by who reads it afterwards. If nobody does, the step need not wait for what ends
- * the loop: the next round can begin while that is still being computed.
+ * the loop: the next round can begin while that is still being computed. Likewise the flag of a loop that asks behind its rounds.
  *
  * And those that count down to zero begin with what is left, also where that is less than nothing: no round is made then, either.
  *
@@ -31,6 +31,15 @@ static Val *find_step(const Val *next, const Val *counter) {
     for (int i = 1; i <= 2 && is_choice; i++)
         if (is_sum(inst_operand(next->inst, i), counter) && inst_operand(next->inst, 3 - i) == counter)
             return inst_operand(next->inst, i);
+    return NULL;
+}
+
+/* A flag that is kept as it is where the loop is over: what it is else; NULL: it is something else. */
+static Val *find_flag(const Inst *loop, const Val *next, const Val *flag) {
+    bool is_choice = next->kind == VAL_inst && next->inst->op == OP_select && flag->type->kind == TYPE_bool;
+    for (int i = 1; i <= 2 && is_choice; i++)
+        if (inst_operand(next->inst, i) == flag && loop_ends_if(loop, inst_operand(next->inst, 0), i == 1))
+            return inst_operand(next->inst, 3 - i);
     return NULL;
 }
 
@@ -78,9 +87,10 @@ static void look_at(void *user, Inst *loop) {
     for (int i = 0; i < loop->nargs; i++) {
         Val *counter = loop->regions[1]->params[i], *next = inst_operand(yield, i);
         int64_t step;
-        if (s->uses[loop->results[i]->id] || is_plain(next, counter) || !loop_step(loop, i, &step)) continue;
+        if (s->uses[loop->results[i]->id] || is_plain(next, counter)) continue;
         Builder b = build_before(yield);
-        Val *made = find_step(next, counter);
+        Val *flag = find_flag(loop, next, counter), *made = flag ? flag : find_step(next, counter);
+        if (!flag && !loop_step(loop, i, &step)) continue;
         yield->args[i] =
             made ? made
                  : build_binary(&b, OP_add, counter, ir_const_int(loop->func->module, counter->type, step));

@@ -64,6 +64,13 @@ class Nests:
                          f"InterlockedAdd(two[{self.index(names)}], {value});", f"ia[{self.index(names)}] ^= packed;",
                          f"if ({self.read(names)} > 3) {self.pick('break', 'continue')};")
 
+    def endless(self, i, lines):
+        """Left where a round begins, ends, or in between."""
+        exit = f"if ({self.pick(f'{i} >= n', f'{i} == 6', f'{i} > 4', f'!({i} < m)', f's > 2 || {i} >= n')}) break;"
+        lines = [*self.pick([exit, *lines, f"{i}++;"], [exit, *lines, f"{i} += 2;"], [*lines, f"{i}++;", exit], [*lines[:1], exit, *lines[1:], f"{i}++;"], [exit, *lines, f"{i}++;", f"if ({self.pick('s > 2', f'{i} > 7')}) break;"])]
+        most = [f"if ({i} > 40) break;"] # some would not end
+        return f"int {i} = {self.pick('0', '1', 'k')};\n{self.pick('for (;;)', 'while (true)')} {{\n" + "\n".join([*lines[:-1], *most, lines[-1]]) + "\n}"
+
     def level(self, depth, names):
         i = f"i{len(names)}"
         inside = [*names, i]
@@ -74,6 +81,8 @@ class Nests:
             lines.append(self.pick("packed++;", "packed++;", "packed += k;", "packed += 3;", f"packed -= {self.pick(1, 2)};"))
         if self.chance(0.08):
             return f"int {i} = {self.pick('0', '1', 'k')};\ndo {{\n" + "\n".join(line for line in lines if "continue" not in line) + f"\n}} while (++{i} < {self.pick('n', '7', 'm')});"
+        if self.chance(0.12):
+            return self.endless(i, [line for line in lines if "continue" not in line])
         return self.head(i, names) + " {\n" + "\n".join(lines) + "\n}"
 
     def nest(self, name):
