@@ -312,6 +312,7 @@ typedef struct LoopInfo {
     Val *counter;  /* parameter of the body: iterations so far */
     Inst *reverse; /* the reversed loop, if there is one */
     Val *it;       /* in it: index of the primal iteration */
+    Val *most;     /* uint64: the greatest that it may be, where only some are gone back through; else NULL */
 } LoopInfo;
 
 typedef struct Lists Lists;
@@ -346,6 +347,7 @@ typedef struct Making {
     /* transpose */
     Region *reversed;
     Map mirror; /* primal Region or Inst -> reversed */
+    Map taken;  /* primal loop, or `if` in it, of which only rounds matter that come to a Region -> that */
     /* checkpoint */
     Checkpoint *checkpoint;
 } Making;
@@ -396,6 +398,18 @@ Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divis
 
 /* ---- transpose.c */
 void ad_transpose(Ad *ad, Making *making);
+
+/* ---- idle.c */
+/* An `if`, taken to go to that region of it. */
+typedef struct Way {
+    Inst *branch;
+    int region;
+} Way;
+/* Does a round of a reversed loop change nothing then? */
+bool ad_is_idle(Ad *ad, const Inst *loop, const Way *ways, int count);
+
+/* ---- taken.c */
+void ad_leave_out_rounds(Ad *ad, Making *making);
 
 /* ---- list.c: local objects that are lists of values */
 typedef struct List {

@@ -13,7 +13,7 @@
  * computed again only where that gives the same to the last bit: on another way, nothing was kept.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
- * count reserves one block of that many elements per value, together with the loops around it that do (nest.c); any other loop pushes.
+ * count reserves one block of that many elements per value, together with the loops around it that do (nest.c); any other loop pushes, in rounds that are gone back through (taken.c).
  * A function hands slots over. */
 #include "autodiff/ad.h"
 
@@ -417,6 +417,19 @@ static void keep_settled(Policy *p) {
     }
 }
 
+/* Where only some rounds are gone back through, which they are is kept, if something is computed from that. */
+static void keep_numbers(Policy *p) {
+    for (int i = 0; i < p->in->loops.count; i++) {
+        const Inst *loop = (const Inst *)(uintptr_t)p->in->loops.entries[i].key;
+        const LoopInfo *info = p->in->loops.entries[i].value;
+        const Region *body = loop->regions[1];
+        bool is_wanted = false;
+        for (int k = 0; k < body->nparams && info->most; k++) is_wanted |= p->redo[body->params[k]->id];
+        if (is_wanted) p->stored[info->counter->id] = true;
+        if (is_wanted) p->redo[info->counter->id] = false;
+    }
+}
+
 static void decide(Policy *p) {
     region_walk(p->in->reversed, note_needed, p);
     choose_arrays(p);
@@ -433,6 +446,7 @@ static void decide(Policy *p) {
     read_held(p);
     for (int i = 0; i < p->order->count; i++)
         if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);
+    keep_numbers(p);
 }
 
 /* ---- heads of reversed regions */
@@ -535,14 +549,25 @@ static bool is_deep(const Inst *branches) {
     return depth == DEEP;
 }
 
-static void keep_in_branch(Policy *p, Region *region, ValVec *mine) {
+/* The number of the round, where only some are gone back through: no greater than that of the last, so that what is found by it is known to be in range (opt/range.c). */
+static Val *bounded(Policy *p, Builder *b, const Val *v, Val *again) {
+    const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
+    LoopInfo *info = loop && loop->op == OP_loop ? ad_loop_info(p->in, loop) : NULL;
+    if (!info || !info->most || v != info->counter) return again;
+    Val *least = build_binary(b, OP_min, build_convert(b, again, info->most->type), info->most);
+    info->it = build_convert(b, least, again->type);
+    return info->it;
+}
+
+/* What a region keeps is pushed at the end of one in it, or its own. */
+static void keep_at_end(Policy *p, const Region *region, Region *end, ValVec *mine) {
     Region *reverse = map_get(&p->in->mirror, PTR_KEY(region));
     Builder head = head_builder(p, reverse);
     const Inst *loop = region->owner;
     while (loop && loop->op != OP_loop) loop = loop->parent->owner;
-    for (int i = 0; i < mine->count; i++) tell(p, mine->at[i], loop, true);
-    Val **again = ad_keep_on_stack(p->ad, p->in, region, &head, mine);
-    for (int i = 0; i < mine->count; i++) stand_in(p, mine->at[i], again[i]);
+    for (int i = 0; i < mine->count; i++) tell(p, mine->at[i], loop, !map_has(&p->in->taken, PTR_KEY(loop)));
+    Val **again = ad_keep_on_stack(p->ad, p->in, end, &head, mine);
+    for (int i = 0; i < mine->count; i++) stand_in(p, mine->at[i], bounded(p, &head, mine->at[i], again[i]));
     end_head(p, reverse, &head);
     mine->count = 0;
 }
@@ -551,10 +576,13 @@ static void keep_in_branch(Policy *p, Region *region, ValVec *mine) {
 static void save_branches(Policy *p, Inst *inst, ValVec *kept) {
     ValVec *columns = arena_array(p->ad->arena, ValVec, inst->nregions);
     Inst *owner = inst->parent->owner;
+    Region *taken = map_get(&p->in->taken, PTR_KEY(inst));
     int keepers = 0, last = 0;
     for (int k = 0; k < inst->nregions; k++) {
         columns[k] = save_region(p, inst->regions[k]);
-        if (columns[k].count > MANY_KEPT && is_deep(inst)) keep_in_branch(p, inst->regions[k], &columns[k]);
+        if (taken && columns[k].count) keep_at_end(p, inst->regions[k], taken, &columns[k]);
+        if (columns[k].count > MANY_KEPT && is_deep(inst))
+            keep_at_end(p, inst->regions[k], inst->regions[k], &columns[k]);
         if (columns[k].count == 0) continue;
         keepers++;
         last = k;
@@ -568,7 +596,9 @@ static void save_loop(Policy *p, Inst *loop) {
     const LoopInfo *info = ad_loop_info(p->in, loop);
     map_put(p->ad->arena, &p->heads, PTR_KEY(info->reverse->regions[1]), info->it->inst);
     ValVec mine = save_region(p, loop->regions[1]);
-    if (mine.count) keep_in_loop(p, loop->regions[1], loop, &mine);
+    Region *taken = map_get(&p->in->taken, PTR_KEY(loop));
+    if (mine.count && taken) keep_at_end(p, loop->regions[1], taken, &mine);
+    else if (mine.count) keep_in_loop(p, loop->regions[1], loop, &mine);
 }
 
 static Nest nest_of_array(Policy *p, const Region *region, const Val *array) {

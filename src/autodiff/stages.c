@@ -225,6 +225,7 @@ static bool passes_much_on(Ad *ad, const Making *x) {
 }
 
 static void checkpoint(Ad *ad, Making *x) {
+    ad_leave_out_rounds(ad, x);
     ad_checkpoint(ad, x);
     if (x->recursive || passes_much_on(ad, x)) ad_push_slots(ad, x);
     ad_restore(ad, x);

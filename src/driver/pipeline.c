@@ -546,10 +546,22 @@ static void exchange_written(Unit *unit) {
     }
 }
 
+/* Kernels of groups with one thread do one item at a time. */
+static bool is_one_by_one(const Unit *unit) {
+    if (unit->ir->many_threads) return false;
+    if (unit->has_no_lanes || wanted_lanes(unit) == 1) return true;
+    for (int i = 0; i < unit->ir->funcs.count; i++) {
+        const Func *func = unit->ir->funcs.at[i];
+        if (func->group_size[0] && !is_of_one_thread(func)) return false;
+    }
+    return true;
+}
+
 static void differentiate(Unit *unit) {
     StageTimer timer;
     driver_time_begin(unit->program->session, &timer, "autodiff");
     AdConfig config = {.module = unit->ir,
+                       .one_by_one = is_one_by_one(unit),
                        .inline_calls = inline_for_ad,
                        .lower_exits = lower_exits_for_ad,
                        .clean = clean_for_ad,

@@ -409,16 +409,32 @@ static bool between_product(Nest *n, const Inst *inst, Between *between) {
     return true;
 }
 
+/* The least of something without sign and of what is not changed, of 64 bits: whatever the former is, it is not above the latter. */
+static bool between_capped(Nest *n, const Inst *inst, Between *between) {
+    if (inst->op != OP_min || inst->results[0]->type->kind != TYPE_uint64) return false;
+    for (int i = 0; i < 2; i++) {
+        Val *most = range_prepared(n, inst_operand(inst, i));
+        if (!most) continue;
+        Val *high = range_wide(n, most);
+        range_require(n,
+                      range_binary(n, OP_lt, most,
+                                   build_convert(&n->before, range_number(n, INT64_C(1) << 31), most->type)));
+        *between = (Between){.low = range_number(n, 0), .high = high, .is_loose = true};
+        return true;
+    }
+    return false;
+}
+
 /* Not linear, but between bounds. */
 static bool find_own(Nest *n, Val *v, Linear *result) {
     const Inst *inst = v->inst;
     Between between;
-    bool is_found = range_is_word(v->type) &&
-                    (inst->op == OP_rem   ? between_remainder(n, inst, &between)
-                     : inst->op == OP_mul ? between_product(n, inst, &between)
-                     : inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max
-                         ? between_monotone(n, inst, &between)
-                         : false);
+    bool is_found = false;
+    if (!range_is_word(v->type)) is_found = between_capped(n, inst, &between);
+    else if (inst->op == OP_rem) is_found = between_remainder(n, inst, &between);
+    else if (inst->op == OP_mul) is_found = between_product(n, inst, &between);
+    else if (inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max)
+        is_found = between_monotone(n, inst, &between);
     if (!is_found) return false;
     between.v = v;
     *result = (Linear){.base = int_of(n, 0), .own = {between}};

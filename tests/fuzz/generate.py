@@ -30,7 +30,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held
         self.productions = [
             (12, self.declare_variable), (17, self.assign), (6, self.assign_whole), (15, self.assign_compound), (5, self.assign_swizzle),
             (3, self.assign_twice), (3, self.change_integer), (2, self.post_increment), (4, self.copy_field), (6, self.call_statement),
-            (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep),
+            (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep), (2, self.drawn),
             (2, self.carried_struct), (1.5, self.same_twice), (1, self.remainder), (1, self.running_vector), (0.4, self.deferred),
             (0.7, self.tuple_value), (0.7, self.optional_value), (0.8, self.local_function), (0.5, self.local_pointer), (12, self.set_memory),
             (1.2, self.untaken), (0.8, self.array_of_constants), (0.6, self.raw_pointer), (0.6, self.wrapping_loop), (1, self.march),

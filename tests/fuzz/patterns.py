@@ -59,6 +59,34 @@ class Patterns:
         loop = Node(f"for (int {j} = 0; {j} < 3; {j}++) #", [inner], binds=(j, "<break>", "<continue>"))
         return [Node(f"for (int {i} = 0; {i} < 3; {i}++) #", [before + [loop] + after], binds=(i, "<break>", "<continue>"))]
 
+    def drawn(self):
+        """Layers drawn over each other, as many as are known when it runs: rounds that go past most of it (autodiff/taken.c), by one test or two."""
+        if self.scope.trips * 8 > 100 or self.scope.depth > 2:
+            return None
+        left, total, a = self.declare(REAL, Node("1.0~", type=REAL)), self.declare(REAL, self.real(1)), self.fresh("a")
+        light, color = left.declares[0], total.declares[0]
+        i, variable = self.index_variable("int", 0, 7)
+        with self.inside([variable], 8, True):
+            tests = [Node(f"if ({a} < {self.rng.uniform(-0.5, 0.5):.2f}~) continue;", uses=(a, "<continue>"))]
+            body = [Node(f"@ {a} = sin($ + {i} * {light});", [self.real(2)], declares=(a,), uses=(i, light))]
+            if self.chance(0.3):
+                body += self.block(1)
+            body += tests
+            if self.chance(0.4):
+                body += self.block(1)
+            if self.chance(0.4):
+                body.append(Node(f"if (cos({a} * 3~ + {i}) < 0~) continue;", uses=(a, i, "<continue>")))
+            body.append(Node(f"{color} += {light} * {a};", uses=(color, light, a)))
+            if self.chance(0.4):
+                body += self.block(1)
+            body.append(Node(f"{light} *= 1~ - 0.4~ * {a};", uses=(light, a)))
+            if self.chance(0.5):
+                body.append(Node(f"if ({light} < 0.6~) break;", uses=(light, "<break>")))
+            if self.chance(0.2):
+                body += self.block(1)
+        rounds = Node(f"for (int {i} = 0; {i} < 1 + ($ & 7); {i}++) #", [self.integer(1), body], binds=(i, "<break>", "<continue>"))
+        return [left, total, rounds]
+
     def carried_struct(self):
         """A struct with an array inside, changed by every iteration."""
         names = [s for s in self.structs.values() if any(f.type[0] == "arr" for f in s.fields)]
