@@ -160,7 +160,7 @@ typedef struct RtDeviceStack {
 
 /* ---- what emitted code calls */
 
-/* Runs body(context, args) where `abort` finds its way back. *slot is the runtime, made on first use if NULL. */
+/* Runs body(context, args) where `abort` finds its way back. The context is made for the call: what is compiled keeps its own blocks there. *slot is the runtime, made on first use if NULL. */
 void rt_call(Runtime **slot, void (*body)(const RtContext *context, void *const *args), void *const *args);
 /* The same on a deep stack, for bodies that call themselves somewhere. */
 void rt_call_deep(Runtime **slot, void (*body)(const RtContext *context, void *const *args),

@@ -253,6 +253,13 @@ static bool loses_vectors(const FuncInfo *info) {
 #endif
 }
 
+/* Of its callers, before LLVM looks at parameters. What calls itself stays a function. */
+static bool becomes_a_part(const FuncInfo *info) {
+    static const char name[] = "alwaysinline";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    return LLVMGetEnumAttributeAtIndex(info->function, of_function, kind) && !info->reached->is_cyclic;
+}
+
 /* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains nothing that a call would lose, unless it is small. */
 static bool stands_alone(const FuncInfo *info) {
     enum { SMALL = 64 };
@@ -322,7 +329,8 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
     size_attributes(e, info);
     param_attributes(e, info);
-    if (info->is_large || loses_vectors(info)) vec_push(&e->arena, &e->kept, info->function);
+    if (info->is_large || (loses_vectors(info) && !becomes_a_part(info)))
+        vec_push(&e->arena, &e->kept, info->function);
     emit_debug_func(e, info);
 }
 

@@ -1,5 +1,5 @@
 /* Ways in for functions. All of them lead through one:
- *   f.inner(outer context, args)   makes the context, unpacks the arguments, calls, stores results
+ *   f.inner(context, args)         makes the context if it is given none, unpacks the arguments, calls, stores results
  *   f.call(args)                   f.inner, through rt_call if the runtime is needed
  *   f(...)                         the native form (native.c): packs its parameters and takes f.call
  * The optimiser folds them into one another. */
@@ -31,12 +31,7 @@ static void take_block(Emitter *e, LLVMValueRef context, int64_t size, size_t fi
     emit_context_store(e, context, memory, field);
 }
 
-LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
-    LLVMValueRef context = emit_alloca(e, sizeof(RtContext), _Alignof(RtContext));
-    if (outer)
-        LLVMBuildMemCpy(e->builder, context, _Alignof(RtContext), outer, _Alignof(RtContext),
-                        emit_i64(e, sizeof(RtContext)));
-    else emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
+static void take_blocks(Emitter *e, uint32_t needs, LLVMValueRef context) {
     if (needs & NEEDS_STATICS) take_block(e, context, e->reached.statics_size, offsetof(RtContext, statics));
     if ((needs & NEEDS_SINK) && e->sink_size > 0)
         take_block(e, context, e->sink_size, offsetof(RtContext, sink));
@@ -45,6 +40,23 @@ LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
         LLVMValueRef shared = emit_context_load(e, context, e->ptr, offsetof(RtContext, shared));
         emit_zero(e, shared, e->reached.shared_size, 16);
     }
+}
+
+LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
+    LLVMValueRef context = emit_alloca(e, sizeof(RtContext), _Alignof(RtContext));
+    if (outer)
+        LLVMBuildMemCpy(e->builder, context, _Alignof(RtContext), outer, _Alignof(RtContext),
+                        emit_i64(e, sizeof(RtContext)));
+    else emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
+    take_blocks(e, needs, context);
+    return context;
+}
+
+/* The runtime makes one for each call, which is the call's own. */
+static LLVMValueRef context_of_call(Emitter *e, uint32_t needs, LLVMValueRef inner) {
+    if (!(needs & NEEDS_RUNTIME)) return emit_make_context(e, needs, NULL);
+    LLVMValueRef context = LLVMGetParam(inner, 0);
+    take_blocks(e, needs, context);
     return context;
 }
 
@@ -156,7 +168,7 @@ void emit_thunks(Emitter *e, FuncInfo *info) {
     FuncState state;
     LLVMValueRef inner = inner_function(e, func->name->text);
     emit_begin(e, &state, inner);
-    LLVMValueRef context = emit_make_context(e, needs, needs & NEEDS_RUNTIME ? LLVMGetParam(inner, 0) : NULL);
+    LLVMValueRef context = context_of_call(e, needs, inner);
     state.context = context;
     emit_start_thread(e, needs, context);
     LLVMValueRef args = LLVMGetParam(inner, 1);
@@ -218,7 +230,7 @@ void emit_init(Emitter *e) {
     FuncState state;
     LLVMValueRef inner = inner_function(e, e->init_symbol);
     emit_begin(e, &state, inner);
-    LLVMValueRef context = emit_make_context(e, needs, needs & NEEDS_RUNTIME ? LLVMGetParam(inner, 0) : NULL);
+    LLVMValueRef context = context_of_call(e, needs, inner);
     state.context = context;
     emit_start_thread(e, needs, context);
     emit_run_inits(e, context);
