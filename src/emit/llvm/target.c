@@ -2,6 +2,7 @@
 #include "emit/llvm/llvm.h"
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #if defined(__aarch64__) && defined(__linux__)
@@ -49,13 +50,18 @@ static char *host_features(void) {
     return all;
 }
 
+static int known_level(int level) { return level < 0 ? 0 : level > 3 ? 3 : level; }
+
 static LLVMCodeGenOptLevel machine_level(int level) {
     static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
                                                  LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
-    return levels[level < 0 ? 0 : level > 3 ? 3 : level];
+    return levels[known_level(level)];
 }
 
-LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error) {
+/* Of this processor, by level, between two translations: to make one, and all that LLVM asks of it first, takes as long as to compile a line. */
+static _Atomic(LLVMTargetMachineRef) spare[4];
+
+static LLVMTargetMachineRef new_machine(const EmitOptions *options, EmitError *error) {
     char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
     char *cpu = options->cpu ? LLVMCreateMessage(options->cpu) : LLVMGetHostCPUName();
     char *features = options->cpu ? strdup("") : host_features();
@@ -75,6 +81,17 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
     LLVMDisposeMessage(cpu);
     LLVMDisposeMessage(triple);
     return machine;
+}
+
+LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error) {
+    LLVMTargetMachineRef known =
+        options->cpu ? NULL : atomic_exchange(&spare[known_level(options->level)], NULL);
+    return known ? known : new_machine(options, error);
+}
+
+void target_give_back(LLVMTargetMachineRef machine, int level) {
+    if (level != MADE_FOR_ONE) machine = atomic_exchange(&spare[known_level(level)], machine);
+    if (machine) LLVMDisposeTargetMachine(machine);
 }
 
 /* ---- a GPU */
@@ -258,7 +275,7 @@ static bool has_any(LLVMModuleRef module, const char *attribute) {
 
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error) {
-    int level = options->level < 0 ? 0 : options->level > 3 ? 3 : options->level;
+    int level = known_level(options->level);
     bool is_device = strncmp(LLVMGetTarget(module), "nvptx", 5) == 0, vectorises = level >= 2 && !is_device;
     LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(tuning, vectorises);

@@ -85,6 +85,7 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     double start = milliseconds();
     result->machine = wish->device ? target_device(options, wish->device->capability, error)
                                    : target_machine(options, error);
+    result->machine_level = wish->device || options->cpu ? MADE_FOR_ONE : options->level;
     if (!result->machine) return false;
     result->context = LLVMContextCreate();
     result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
@@ -125,8 +126,9 @@ static bool hurry(Translation *t, const EmitOptions *options, EmitError *error) 
     quick.level = 0;
     LLVMTargetMachineRef machine = target_machine(&quick, error);
     if (!machine) return false;
-    LLVMDisposeTargetMachine(t->machine);
+    target_give_back(t->machine, t->machine_level);
     t->machine = machine;
+    t->machine_level = options->cpu ? MADE_FOR_ONE : quick.level;
     return true;
 }
 
@@ -151,7 +153,7 @@ bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes 
 void translation_free(Translation *translation) {
     if (translation->llvm) LLVMDisposeModule(translation->llvm);
     if (translation->context) LLVMContextDispose(translation->context);
-    if (translation->machine) LLVMDisposeTargetMachine(translation->machine);
+    if (translation->machine) target_give_back(translation->machine, translation->machine_level);
     for (int i = 0; i < translation->ndefined; i++) free(translation->defined[i]);
     free(translation->defined);
     *translation = (Translation){0};
