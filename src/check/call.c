@@ -18,6 +18,7 @@ typedef enum Failure {
     FAIL_opened,
     FAIL_interface,
     FAIL_constraint,
+    FAIL_pack, /* an expansion for a parameter that is not a pack */
     FAIL_convert,
     FAIL_place,
     FAIL_exact
@@ -288,8 +289,12 @@ static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *t
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
-    if (arg->kind == EXPR_expand) return 0;
+    if (arg->kind == EXPR_expand && param->is_pack) return 0;
     const Type *type = attempt->wanted = arg_type(env->c, attempt, args->count, i);
+    if (arg->kind == EXPR_expand) {
+        attempt->failure = FAIL_pack;
+        return COST_none;
+    }
     const Type *constant = as_constant(env->c, attempt, type, arg);
     bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
     if (by_place && !constant) return place_cost(env, attempt, arg, type);
@@ -493,6 +498,7 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         break;
     case FAIL_interface: interface_as_argument(c, attempt->candidate->decl, param_of(c, attempt), loc); break;
     case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); return;
+    case FAIL_pack: report_expr(c, arg, DIAG_pack_for_one, position, name); break;
     case FAIL_place: report_expr(c, arg, DIAG_argument_not_place, position, name); break;
     case FAIL_convert:
     case FAIL_exact:
@@ -530,7 +536,8 @@ static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, co
     const char *signature = signature_text(c, name, &attempt->sig);
     Loc loc = attempt->candidate->decl->loc;
     const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
-    bool by_type = attempt->failure == FAIL_convert || attempt->failure == FAIL_exact;
+    bool by_type = attempt->failure == FAIL_convert || attempt->failure == FAIL_exact ||
+                   attempt->failure == FAIL_pack;
     if (by_type && arg && arg->type && arg->kind != EXPR_list)
         note(c, DIAG_note_candidate_type, loc, signature, attempt->arg + 1, type_str(c, arg->type));
     else if (attempt->failure == FAIL_place)

@@ -522,9 +522,8 @@ static void begin_init(Fn *f) {
     DeclVec fields = check_all_fields(f->l->c, front);
     for (int i = 0; i < fields.count; i++) {
         if (!fields.at[i]->init) continue;
-        check_decl_body(f->l->c, fields.at[i]);
         Place place = place_new_field(f, f->self.address, front, fields.at[i]);
-        place_init(f, &place, fields.at[i]->init, subst_of_type(f->l->c, front));
+        place_default(f, &place, front, fields.at[i]);
     }
 }
 

@@ -98,15 +98,13 @@ static void array_into(Fn *f, Expr *e, const Type *front, Val *to) {
 }
 
 static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {
-    Lowerer *l = f->l;
-    DeclVec fields = check_all_fields(l->c, front);
+    DeclVec fields = check_all_fields(f->l->c, front);
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
         Place place = place_new_field(f, to, front, field);
         Expr *arg = i < e->args.count ? e->args.at[i] : NULL;
-        if (!arg && field->init) check_decl_body(l->c, field);
-        if (arg) place_init(f, &place, arg, f->subst);
-        else place_init(f, &place, field->init, subst_of_type(l->c, front));
+        if (arg) place_init(f, &place, arg);
+        else place_default(f, &place, front, field);
     }
 }
 

@@ -73,8 +73,7 @@ static void default_fields(Fn *f, const Type *front, Val *to, bool of_base) {
         Decl *field = fields.at[i];
         if (!of_base && field->parent != front->decl) continue;
         Place place = place_new_field(f, to, front, field);
-        if (field->init) check_decl_body(f->l->c, field);
-        place_init(f, &place, field->init, subst_of_type(f->l->c, front));
+        place_default(f, &place, front, field);
     }
 }
 
@@ -613,16 +612,6 @@ Val *lower_address(Fn *f, Expr *e) {
 }
 
 /* An initialiser that belongs to another declaration: its types are in terms of that one's parameters. */
-void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to) {
-    const Subst *outer = f->subst;
-    int element = f->pack_element;
-    f->subst = subst;
-    f->pack_element = -1;
-    lower_into(f, e, to);
-    f->subst = outer;
-    f->pack_element = element;
-}
-
 Val *lower_value_under(Fn *f, Expr *e, const Subst *subst) {
     const Subst *outer = f->subst;
     int element = f->pack_element;

@@ -282,7 +282,6 @@ void store_default(Fn *f, const Type *front, Val *to);
 Val *const_int(Fn *f, TypeKind kind, int64_t value);
 bool expr_constant(Fn *f, Expr *e, int64_t *value);
 const Subst *concrete_subst(Fn *f, const Subst *subst);
-void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to);
 Val *lower_value_under(Fn *f, Expr *e, const Subst *subst);
 
 /* ---- place.c */
@@ -297,8 +296,8 @@ Place place_of_memory(Val *address, const Type *front);
 Place place_field(Fn *f, Place base, Decl *field);
 Place place_new_field(Fn *f, Val *object, const Type *type,
                       Decl *field); /* to be initialised, in the order of the fields */
-void place_init(Fn *f, const Place *place, Expr *e,
-                const Subst *subst);   /* of a new field; the expression under subst */
+void place_init(Fn *f, const Place *place, Expr *e); /* of a new field; NULL: the default of its type */
+void place_default(Fn *f, const Place *place, const Type *type, Decl *field); /* as its struct says */
 bool is_transposed(const Type *front); /* column-major */
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
 void copy_constant(Fn *f, Val *to, Val *from); /* references in it, too */

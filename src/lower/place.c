@@ -410,16 +410,27 @@ Place place_new_field(Fn *f, Val *object, const Type *type, Decl *field) {
     return place;
 }
 
-void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst) {
+void place_init(Fn *f, const Place *place, Expr *e) {
     if (place->kind == PLACE_bits) {
-        if (e) place_store(f, place, lower_value_under(f, e, subst));
+        if (e) place_store(f, place, lower_value(f, e));
     } else if (is_transposed(place->type)) {
         Val *rows = temp_var(f, place->type, "rows");
-        if (e) lower_under(f, e, subst, rows);
+        if (e) lower_into(f, e, rows);
         else build_zero(&f->b, rows);
         place_store_from(f, place, rows);
-    } else if (e) lower_under(f, e, subst, place->address);
+    } else if (e) lower_into(f, e, place->address);
     else store_default(f, place->type, place->address);
+}
+
+void place_default(Fn *f, const Place *place, const Type *type, Decl *field) {
+    const Subst *subst = f->subst;
+    int element = f->pack_element;
+    if (field->init) check_decl_body(f->l->c, field);
+    f->subst = subst_of_type(f->l->c, type);
+    f->pack_element = -1;
+    place_init(f, place, field->init);
+    f->subst = subst;
+    f->pack_element = element;
 }
 
 /* What stands in the table at a run-time index. */
