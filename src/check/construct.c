@@ -185,6 +185,17 @@ static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     return done(c, e);
 }
 
+/* Is there a constructor that copies: one that says that it takes a value of this very type? */
+static bool has_copy_init(Checker *c, const Candidates *inits, const Type *type) {
+    for (int i = 0; i < inits->count; i++) {
+        const FuncSig *sig = signature_of(c, inits->at[i].decl);
+        if (sig_required(sig) <= 1 && sig->nparams && !sig->params[0].is_pack &&
+            check_subst(c, sig->params[0].type, inits->at[i].subst) == type)
+            return true;
+    }
+    return false;
+}
+
 static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     Candidates *inits = arena_new(c->arena, Candidates);
@@ -192,7 +203,7 @@ static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args
     if (user_inits(c, type, inits)) {
         if (args->count == 1 && args->at[0]->kind != EXPR_list) {
             args->at[0] = check_term(env, args->at[0]);
-            if (args->at[0]->type == type) return args->at[0];
+            if (args->at[0]->type == type && !has_copy_init(c, inits, type)) return args->at[0];
         }
         bool own = has_own_init(inits);
         Expr *made = resolve_call(env, loc, inits, args, !own);

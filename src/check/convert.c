@@ -540,7 +540,9 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     Checker *c = env->c;
     const Type *from = e->type;
     if (has_error(from) || has_error(to)) return error_expr(c, loc);
-    if (from == to) return e;
+    ExprVec args = {0};
+    vec_push(c->arena, &args, e);
+    if (from == to) return to->kind == TYPE_struct ? check_construct(env, loc, to, &args) : e;
     if (known_to_convert(c, from, to, false)) {
         e = convert_node(c, e, to, CONVERT_promised);
         e->flags |= EXPR_EXPLICIT;
@@ -562,8 +564,6 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
         from->args[0] == to->args[0])
         return convert_node(c, e, to, CONVERT_same);
     if (struct_like_cost(env, from, to) >= 0) return convert_struct_like(env, e, to);
-    ExprVec args = {0};
-    vec_push(c->arena, &args, e);
     bool zero = e->kind == EXPR_int && e->number == 0;
     if (zero && to->kind != TYPE_pointer) return default_value(env, loc, to);
     if (to->kind == TYPE_struct || type_is_abstract(to)) return check_construct(env, loc, to, &args);

@@ -389,9 +389,10 @@ static Expr *check_cast(Env *env, Expr *e) {
     if (a->kind == EXPR_overload && type->kind == TYPE_function) return coerce(env, a, type);
     a = check_value(env, a);
     if (a->kind == EXPR_error) return a;
-    if (a->type == type && expr_is_place(a))
+    Expr *converted = convert_explicit(env, a, type, e->loc);
+    if (converted == a && expr_is_place(a))
         return convert_node(env->c, a, type, CONVERT_same); /* a value now */
-    return convert_explicit(env, a, type, e->loc);
+    return converted;
 }
 
 static Expr *check_is(Env *env, Expr *e) {
