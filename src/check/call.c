@@ -536,8 +536,8 @@ static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, co
     const char *signature = signature_text(c, name, &attempt->sig);
     Loc loc = attempt->candidate->decl->loc;
     const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
-    bool by_type = attempt->failure == FAIL_convert || attempt->failure == FAIL_exact ||
-                   attempt->failure == FAIL_pack;
+    bool by_type =
+        attempt->failure == FAIL_convert || attempt->failure == FAIL_exact || attempt->failure == FAIL_pack;
     if (by_type && arg && arg->type && arg->kind != EXPR_list)
         note(c, DIAG_note_candidate_type, loc, signature, attempt->arg + 1, type_str(c, arg->type));
     else if (attempt->failure == FAIL_place)

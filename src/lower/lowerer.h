@@ -295,10 +295,10 @@ Val *place_reference(Fn *f, const Place *place); /* to read and write; NULL: the
 Place place_of_memory(Val *address, const Type *front);
 Place place_field(Fn *f, Place base, Decl *field);
 Place place_new_field(Fn *f, Val *object, const Type *type,
-                      Decl *field); /* to be initialised, in the order of the fields */
+                      Decl *field);                  /* to be initialised, in the order of the fields */
 void place_init(Fn *f, const Place *place, Expr *e); /* of a new field; NULL: the default of its type */
 void place_default(Fn *f, const Place *place, const Type *type, Decl *field); /* as its struct says */
-bool is_transposed(const Type *front); /* column-major */
+bool is_transposed(const Type *front);                                        /* column-major */
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
 void copy_constant(Fn *f, Val *to, Val *from); /* references in it, too */
 Val *detached(Fn *f, Val *value, bool no_diff);

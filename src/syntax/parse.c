@@ -212,6 +212,7 @@ static bool starts_declaration(const Token *token) {
     case KEYWORD_assoc:
     case KEYWORD_func:
     case KEYWORD_import:
+    case KEYWORD_old_import:
     case KEYWORD_include:
     case KEYWORD_namespace:
     case KEYWORD_generic:

@@ -237,8 +237,8 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
 }
 
 static bool is_module_word(Keyword word) {
-    return word == KEYWORD_import || word == KEYWORD_include || word == KEYWORD_implementing ||
-           word == KEYWORD_module || word == KEYWORD_namespace;
+    return word == KEYWORD_import || word == KEYWORD_old_import || word == KEYWORD_include ||
+           word == KEYWORD_implementing || word == KEYWORD_module || word == KEYWORD_namespace;
 }
 
 /* template<typename T> T f(T x): a habit from C++ */

@@ -74,7 +74,8 @@ bool parse_module_declaration(Parser *p, const Prefix *prefix, DeclVec *out) {
     bool unnamed = token_word(p->token) == KEYWORD_namespace && next->kind == TOKEN_brace_open;
     if (!path && !unnamed && token_word(p->token) != KEYWORD_include) return false;
     switch (token_word(p->token)) {
-    case KEYWORD_import: path_declaration(p, DECL_import, prefix, out); return true;
+    case KEYWORD_import:
+    case KEYWORD_old_import: path_declaration(p, DECL_import, prefix, out); return true;
     case KEYWORD_include: path_declaration(p, DECL_include, prefix, out); return true;
     case KEYWORD_implementing: path_declaration(p, DECL_implementing, prefix, out); return true;
     case KEYWORD_module: path_declaration(p, DECL_module_name, prefix, out); return true;
