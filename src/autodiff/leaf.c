@@ -205,6 +205,10 @@ Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
         Leaf leaf = flat_leaf(ad, i, param->type, by_ref ? param->dir : DIR_in);
         leaf.in = i;
         leaf.by_ref = by_ref;
+        if (param->flags & PARAM_NO_DIFF) {
+            leaf.diff = false;
+            leaf.dtype = NULL;
+        }
         if (param->counterpart && param->counterpart->kind != TYPE_void) {
             leaf.dual = true;
             leaf.diff = false;

@@ -152,6 +152,8 @@ static Param param_of(Ad *ad, const AdFunc *f, const ShapeInfo *shape, const Con
     Param none = {0},
           param = param_of_leaf(ad, leaf, place->role, leaf->in >= 0 ? &f->flat->params[leaf->in] : &none);
     if (shape->afterwards && (place->role == AS_primal || place->role == AS_counterpart)) param.dir = DIR_in;
+    bool is_constant = place->role == AS_primal && leaf->by_ref && !leaf->diff && !leaf->dual && !leaf->later;
+    if (is_constant) param.flags |= PARAM_NO_DIFF;
     return param;
 }
 
