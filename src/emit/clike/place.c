@@ -420,10 +420,13 @@ static void copy(Printer *p, const Inst *inst, const Type *type) {
     Value to = clike_operand(p, inst, 0), from = clike_read_operand(p, inst, 1);
     bool by_type = p->dialect->copy && !to.raw && !from.raw;
     if (clike_copy_apart(p, inst, type, to, from)) return;
-    if (to.raw || from.raw || type->kind == TYPE_array)
-        clike_line(p, "%s(%s, %s, sizeof(%s));", by_type ? clike_helper(p, p->dialect->copy) : "memcpy",
+    if (to.raw || from.raw || type->kind == TYPE_array) {
+        bool may_be_same = ir_root(inst->args[0]) == ir_root(inst->args[1]); /* rows of one array */
+        const char *by = may_be_same ? "memmove" : "memcpy";
+        clike_line(p, "%s(%s, %s, sizeof(%s));", by_type ? clike_helper(p, p->dialect->copy) : by,
                    clike_pointer(p, to, type, false), clike_pointer(p, from, type, true),
                    clike_declare(p, type, ""));
+    }
     else clike_line(p, "%s = %s;", clike_place(p, to, type), clike_place(p, from, type));
 }
 
