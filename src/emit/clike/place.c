@@ -426,8 +426,7 @@ static void copy(Printer *p, const Inst *inst, const Type *type) {
         clike_line(p, "%s(%s, %s, sizeof(%s));", by_type ? clike_helper(p, p->dialect->copy) : by,
                    clike_pointer(p, to, type, false), clike_pointer(p, from, type, true),
                    clike_declare(p, type, ""));
-    }
-    else clike_line(p, "%s = %s;", clike_place(p, to, type), clike_place(p, from, type));
+    } else clike_line(p, "%s = %s;", clike_place(p, to, type), clike_place(p, from, type));
 }
 
 static void zero(Printer *p, const Inst *inst, const Type *type) {
