@@ -243,7 +243,7 @@ static int cost_of_access(const Reading *reading, const Inst *inst) {
 static void add_reading(void *user, Inst *inst) {
     Reading *reading = user;
     int cost = 0;
-    if (reading->cost == AD_NEVER) return; /* of functions with many calls, each would be walked through at each */
+    if (reading->cost == AD_NEVER) return; /* calls in calls in calls are many */
     if (inst->op == OP_call) cost = cost_of_reading(reading, inst);
     else if (inst->op == OP_store || inst->op == OP_load) cost = cost_of_access(reading, inst);
     else if (inst->op == OP_var || inst->op == OP_return) cost = 0;
