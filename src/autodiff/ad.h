@@ -388,6 +388,25 @@ void ad_hoist(const Inst *before, Inst *from);
 /* Does memory hold the same in the reverse as where the primal instruction reads it? */
 bool ad_is_stable(const Making *making, Val *address, const Inst *at);
 
+/* ---- elements.c */
+typedef struct Elements Elements;
+Elements *ad_elements(Ad *ad, const Making *making);
+void ad_elements_restart(Elements *e); /* at the end of the differential half, from where it goes backwards */
+bool ad_elements_store(Elements *e, const Inst *store); /* is what it stores firm? */
+void ad_elements_load(Elements *e, const Inst *load);   /* whose result is */
+void ad_elements_overwrite(Elements *e, const Inst *inst);
+/* Around regions: what is known where control goes on behind them, and of branches what is known before all so far. */
+typedef struct ElementsAfter {
+    struct Firm *firm, *met;
+    int *stores;
+} ElementsAfter;
+ElementsAfter ad_elements_enter(const Elements *e);
+void ad_elements_branch(Elements *e, ElementsAfter *after); /* after each */
+void ad_elements_join(Elements *e, const ElementsAfter *after);
+void ad_elements_enter_round(Elements *e, const ElementsAfter *after);
+/* `trip`: how many rounds there are, 0: not known, or maybe none. True: it was assumed in vain that all of an array is firm. */
+bool ad_elements_leave_loop(Elements *e, const Inst *loop, int64_t trip, const ElementsAfter *after);
+
 /* ---- untaken.c */
 typedef struct Untaken Untaken;
 Untaken *ad_untaken(Ad *ad, const Making *making);

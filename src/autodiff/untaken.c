@@ -23,7 +23,8 @@ struct Untaken {
     bool *firm;    /* by id of a differential: so far, in the pass at work */
     bool *denied;  /* carried differentials that have turned out not to be */
     uint8_t *calm; /* by id of a primal value: CALM, WILD; 0: not asked yet */
-    ValVec log;    /* what became firm, in order */
+    Elements *elements;
+    ValVec log; /* what became firm, in order */
     bool changed;
 };
 
@@ -92,6 +93,7 @@ static void take_back(Untaken *u, const Inst *owner, int mark) {
 /* What is outside of a branch is firm if every region makes it so. */
 static void visit_branches(Untaken *u, const Inst *inst) {
     ValVec common = {0};
+    ElementsAfter after = ad_elements_enter(u->elements);
     for (int k = 0; k < inst->nregions; k++) {
         const Region *region = inst->regions[k];
         int mark = u->log.count, kept = 0;
@@ -104,19 +106,25 @@ static void visit_branches(Untaken *u, const Inst *inst) {
             if (is_firm(u, common.at[i])) common.at[kept++] = common.at[i];
         common.count = kept;
         take_back(u, inst, mark);
+        ad_elements_branch(u->elements, &after);
     }
+    ad_elements_join(u->elements, &after);
     for (int i = 0; i < common.count; i++) set_firm(u, common.at[i]);
 }
 
-static bool surely_iterates(Untaken *u, const Inst *loop) {
+/* How many rounds there are; 0: that is not known, or maybe there is none. */
+static int64_t known_trip(Untaken *u, const Inst *loop) {
     const LoopInfo *info = ad_loop_info(u->making, map_get(&u->making->twins, PTR_KEY(loop)));
     int64_t trip;
-    return info && info->known && val_is_int(info->trip, &trip) && trip > 0;
+    return info && info->known && val_is_int(info->trip, &trip) && trip > 0 ? trip : 0;
 }
 
 static void visit_loop(Untaken *u, const Inst *loop) {
     const Region *body = loop->regions[1];
     int mark = u->log.count;
+    int64_t trip = known_trip(u, loop);
+    ElementsAfter after = ad_elements_enter(u->elements);
+    ad_elements_enter_round(u->elements, &after);
     for (int i = 0; i < loop->nresults; i++)
         if (is_firm(u, loop->results[i]) && !u->denied[body->params[i]->id]) set_firm(u, body->last->args[i]);
     visit_region(u, body);
@@ -125,16 +133,21 @@ static void visit_loop(Untaken *u, const Inst *loop) {
         if (u->firm[id] || u->denied[id]) continue;
         u->denied[id] = u->changed = true;
     }
-    if (!surely_iterates(u, loop)) take_back(u, loop, mark);
+    u->changed |= ad_elements_leave_loop(u->elements, loop, trip, &after);
+    if (trip == 0) take_back(u, loop, mark);
     for (int i = 0; i < loop->nresults; i++)
         if (is_firm(u, loop->results[i]) && is_firm(u, body->params[i])) set_firm(u, loop->args[i]);
 }
 
-/* Memory and tapes hold adjoints that may be zero; a function may not have used its argument; a select passes an adjoint on to one of
+/* Memory but for some arrays (elements.c), and tapes, hold adjoints that may be zero; a function may not have used its argument; a select passes an adjoint on to one of
  * two; the factor of a scale is an adjoint of a first derivative, itself perhaps zero. */
 static void visit_inst(Untaken *u, const Inst *inst) {
     if (inst->op == OP_if || inst->op == OP_switch) visit_branches(u, inst);
     if (inst->op == OP_loop) visit_loop(u, inst);
+    if (inst->op == OP_store && ad_elements_store(u->elements, inst)) set_firm(u, inst_operand(inst, 1));
+    if (inst->op == OP_load && is_firm(u, inst->results[0])) ad_elements_load(u->elements, inst);
+    if (inst->op == OP_var || inst->op == OP_copy || inst->op == OP_zero)
+        ad_elements_overwrite(u->elements, inst);
     if (!op_has(inst->op, OP_PURE) || inst->op == OP_select || !is_firm(u, inst->results[0])) return;
     for (int i = inst->op == OP_scale; i < inst->nargs; i++)
         if (inst->args[i]->flags & VAL_DIFF) set_firm(u, inst->args[i]);
@@ -149,12 +162,14 @@ Untaken *ad_untaken(Ad *ad, const Making *making) {
     const Region *diff = making->diff;
     *u = (Untaken){
         .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->written};
+    u->elements = ad_elements(ad, making);
     u->firm = arena_array(ad->arena, bool, (int)u->nvals);
     u->denied = arena_array(ad->arena, bool, (int)u->nvals);
     u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
     do {
         u->changed = false;
         u->log.count = 0;
+        ad_elements_restart(u->elements);
         memset(u->firm, 0, sizeof *u->firm * u->nvals);
         for (int i = 0; i < diff->last->nargs && making->reverse->terms.firm; i++)
             set_firm(u, diff->last->args[i]);
