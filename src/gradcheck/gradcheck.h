@@ -136,7 +136,7 @@ typedef struct Check {
     Random random;   /* for data that is not drawn anew for each sample */
     Map filled;      /* uniforms that have their data */
     int64_t steps;   /* of loops, so far */
-    double deadline; /* of the subject at hand, in seconds of the clock; 0: none */
+    double deadline; /* of the subject at hand, in seconds of the processor; 0: none */
 } Check;
 
 /* ---- shape.c */
