@@ -1,5 +1,5 @@
-/* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on the way: of logarithms, and of
- * quotients by exponentials. */
+/* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on the way: of logarithms,
+ * quotients by exponentials, and products of the two. */
 #include "autodiff/ad.h"
 
 #include <math.h>
@@ -72,20 +72,31 @@ static Val *of_log(const Tangents *t, const Inst *inst) {
 
 enum { TERMS_DEEP = 4 };
 
-/* Of log |x|, where x is a multiple of exp(u): du. */
-static Val *exponent(const Tangents *t, Val *x) {
-    const Inst *inst = log_operand(x);
-    if (inst->op == OP_exp || inst->op == OP_exp2) return log_differential(t, x, 0);
-    return exponent(t, inst->args[inst->op == OP_mul && val_is_const(inst->args[0])]);
+/* Of a multiple of something, or what may be 0 instead: that. NULL: it is neither. */
+static const Val *multiplied(const Inst *inst) {
+    if (inst->op == OP_neg) return inst->args[0];
+    if (inst->op != OP_mul && inst->op != OP_select) return NULL;
+    const Val *first = inst->args[inst->nargs - 2], *second = inst->args[inst->nargs - 1];
+    bool is_choice = inst->op == OP_select;
+    if (val_is_const(first) && (!is_choice || val_is_zero(first))) return second;
+    return val_is_const(second) && (!is_choice || val_is_zero(second)) ? first : NULL;
 }
 
-/* exp(u), or a multiple of it. */
-static bool is_exponential(const Val *x) {
+/* exp(u), of which x is a multiple; NULL: it is none. */
+static const Inst *exponential(const Val *x) {
     const Inst *inst = log_operand(x);
-    if (!inst || inst->op == OP_exp || inst->op == OP_exp2) return inst != NULL;
-    if (inst->op == OP_neg) return is_exponential(inst->args[0]);
-    return inst->op == OP_mul && ((val_is_const(inst->args[0]) && is_exponential(inst->args[1])) ||
-                                  (val_is_const(inst->args[1]) && is_exponential(inst->args[0])));
+    while (inst && inst->op != OP_exp && inst->op != OP_exp2) {
+        const Val *of = multiplied(inst);
+        inst = of ? log_operand(of) : NULL;
+    }
+    return inst;
+}
+
+static bool is_exponential(const Val *x) { return exponential(x) != NULL; }
+
+/* Of log |x|, where x is a multiple of exp(u): du. */
+static Val *exponent(const Tangents *t, const Val *x) {
+    return log_differential(t, exponential(x)->results[0], 0);
 }
 
 static bool has_exponential(const Val *x, int depth) {
@@ -138,6 +149,67 @@ static Val *of_quotient(const Tangents *t, const Inst *inst, Val *y) {
     return sum_of(t, OP_sub, of_u, of_v);
 }
 
+/* ---- products of an exponential with a quotient by it
+ *
+ * Derivatives of such quotients have them, as exp(x) * (1 / (1 + exp(x))), which is at most 1. The adjoint of the exponential alone, a product of two quotients, is too small for a
+ * float where that of its exponent is not: h = exp(x) * y has h * dx in its differential. */
+
+static bool has_term(const Val *x, const Inst *e, int depth) {
+    if (is_exponential(x)) return exponential(x) == e;
+    const Inst *inst = log_operand(x);
+    bool is_sum = inst && depth > 0 && (inst->op == OP_add || inst->op == OP_sub);
+    return is_sum && (has_term(inst->args[0], e, depth - 1) || has_term(inst->args[1], e, depth - 1));
+}
+
+/* Is it a quotient by a sum with that in it, or a product with one, or may it be? */
+static bool is_divided_by(const Val *x, const Inst *e, int depth) {
+    const Inst *inst = log_operand(x);
+    if (!inst || depth == 0) return false;
+    switch ((Op)inst->op) {
+    case OP_div:
+    case OP_ratio:
+        return has_term(inst->args[1], e, TERMS_DEEP) || is_divided_by(inst->args[0], e, depth - 1);
+    case OP_neg: return is_divided_by(inst->args[0], e, depth - 1);
+    case OP_mul:
+    case OP_scale:
+    case OP_select:
+        return is_divided_by(inst->args[inst->nargs - 2], e, depth - 1) ||
+               is_divided_by(inst->args[inst->nargs - 1], e, depth - 1);
+    case OP_if:
+        for (int i = 0; i < inst->nregions; i++) {
+            const Inst *end = inst->regions[i]->last;
+            if (end->op == OP_yield && is_divided_by(end->args[x->index], e, depth - 1)) return true;
+        }
+        return false;
+    default: return false;
+    }
+}
+
+static bool is_product(const Inst *inst) { return inst->op == OP_mul || inst->op == OP_scale; }
+
+/* The operand that is such an exponential; -1: none. */
+static int exponential_factor(const Tangents *t, const Inst *inst) {
+    for (int i = 0; i < 2; i++)
+        if (is_exponential(inst->args[i]) && diff(t, inst->args[i]) &&
+            is_divided_by(inst->args[1 - i], exponential(inst->args[i]), TERMS_DEEP))
+            return i;
+    return -1;
+}
+
+static Val *of_product(const Tangents *t, const Inst *inst, Val *y) {
+    int factor = exponential_factor(t, inst);
+    Val *a[2], *d[2];
+    for (int i = 0; i < 2; i++) {
+        a[i] = primal(t, inst->args[i]);
+        d[i] = i == factor ? NULL : diff(t, inst->args[i]);
+    }
+    Val *of_exponent = exponent(t, inst->args[factor]),
+        *rest = build_differential(t->b, (Op)inst->op, a, d, y);
+    if (!of_exponent) return rest;
+    Val *change = build_binary(t->b, OP_mul, y, of_exponent);
+    return rest ? build_sum(t->b, rest, change) : change;
+}
+
 /* ---- entries */
 
 static bool has_factors_below(const Tangents *t, const Inst *div) {
@@ -149,9 +221,11 @@ static bool has_factors_below(const Tangents *t, const Inst *div) {
 
 bool ad_has_factors(const Tangents *t, const Inst *inst) {
     if (inst->op == OP_div) return has_factors_below(t, inst);
+    if (is_product(inst)) return exponential_factor(t, inst) >= 0;
     return log_scale(inst) != 0 && has_log_factors(inst->args[0], LOG_FACTORS_DEEP);
 }
 
 Val *ad_factors_differential(const Tangents *t, const Inst *inst, Val *y) {
-    return inst->op == OP_div ? of_quotient(t, inst, y) : of_log(t, inst);
+    if (inst->op == OP_div) return of_quotient(t, inst, y);
+    return is_product(inst) ? of_product(t, inst, y) : of_log(t, inst);
 }

@@ -253,7 +253,7 @@ static Val *differential(Lin *l, const Inst *inst) {
     return build_differential(&l->b, (Op)inst->op, a, d, l->p[inst->results[0]->id]);
 }
 
-/* Logarithms, and quotients by exponentials. */
+/* Logarithms, quotients by exponentials, and products with those. */
 static bool lin_factors(Lin *l, Inst *inst) {
     Tangents known = {&l->b, l->p, l->d, .forward = l->mode == AD_fwd};
     if (!ad_has_factors(&known, inst)) return false;

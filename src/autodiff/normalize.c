@@ -45,6 +45,17 @@ static bool only_counts(const Func *func) {
     return left >= 0;
 }
 
+/* Straight code that autodiff has made. What a reverse pass is handed by the primal is then seen with what it was computed from: the adjoint of an exponential can be
+ * too small for a float where that of its exponent is not (factors.c). */
+static bool is_straight_derivative(const Func *func) {
+    if (!(func->flags & FUNC_GENERATED) || !func->body || func->derivation.of) return false;
+    for (const Inst *inst = func->body->first; inst; inst = inst->next)
+        if (inst->nregions || inst->op == OP_call || op_has(inst->op, OP_WRITES) ||
+            op_has(inst->op, OP_EFFECT))
+            return false;
+    return true;
+}
+
 static bool may_inline(void *user, const Func *callee, const Inst *call) {
     Ad *ad = user;
     Func *func = (Func *)(uintptr_t)callee;
@@ -52,6 +63,7 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
     if (inst_has(call, INST_NO_DIFF) ||
         (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
         return false;
+    if (is_straight_derivative(callee)) return true;
     if (!counts && !(callee->flags & FUNC_BWD)) return false;
     if (!counts && ((callee->flags & FUNC_GENERATED) || leaves_reference(ad, callee))) return false;
     if (!func->derivation.of) ad_complete(ad, func);
