@@ -323,10 +323,11 @@ struct Func {
     int group_size[3]; /* entry points: [numthreads]; 0: not one */
     Func *
         wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
-    Func *setting;   /* what is given zeros where this one adds (opt/first.c); NULL: there is none */
-    int lanes;       /* of the wide one, and of that itself */
-    int rounds;      /* that a loop of it does at once (opt/lanes_loop.c); 0: one after the other */
-    SumSource *sums; /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
+    Func *setting;    /* what is given zeros where this one adds (opt/first.c); NULL: there is none */
+    const bool *sets; /* ... of which parameters, by index */
+    int lanes;        /* of the wide one, and of that itself */
+    int rounds;       /* that a loop of it does at once (opt/lanes_loop.c); 0: one after the other */
+    SumSource *sums;  /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
     GroupCopy *copies;   /* of such, on a GPU */

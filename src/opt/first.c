@@ -142,18 +142,27 @@ static bool gives_zeros(const First *f, const Inst *call, int index) {
     return is_own && f->user[arg->id] == call && f->next[arg->id] != call;
 }
 
-/* Is every array that the callee adds to first one of zeros? */
-static bool gives_all_zeros(const First *f, const First *in_callee, const Inst *call) {
+/* Which of its arrays it adds to first; those of its form, if it has one: it may have been changed since. */
+static const bool *sets_of(Arena *scratch, Func *func) {
+    if (func->setting) return func->sets;
+    First f = find_uses(scratch, func);
+    bool *sets = arena_array(scratch, bool, func->nparams + 1);
+    for (int i = 0; i < func->nparams; i++) sets[i] = load_of_param(&f, func, i) != NULL;
+    return sets;
+}
+
+/* Is each of those one of zeros? */
+static bool gives_all_zeros(const First *f, const bool *sets, const Inst *call) {
     bool some = false;
     for (int i = 0; i < call->nargs; i++) {
-        if (!load_of_param(in_callee, call->callee, i)) continue;
+        if (!sets[i]) continue;
         if (!gives_zeros(f, call, i)) return false;
         some = true;
     }
     return some;
 }
 
-static Func *make_form(Arena *scratch, Func *func) {
+static void make_form(Arena *scratch, Func *func, const bool *sets) {
     Func *form = clone_func(func, format_text(scratch, "%s.set", func->name->text));
     First f = find_uses(scratch, form);
     for (int i = 0; i < form->nparams; i++) {
@@ -163,7 +172,10 @@ static Func *make_form(Arena *scratch, Func *func) {
     ir_resolve_func(form);
     opt_simplify(form);
     opt_dce(form);
-    return form;
+    func->setting = form;
+    bool *kept = arena_array(func->module->arena, bool, func->nparams + 1);
+    for (int i = 0; i < func->nparams; i++) kept[i] = sets[i];
+    func->sets = kept;
 }
 
 static void look_at_call(void *user, Inst *inst) {
@@ -175,9 +187,9 @@ static void look_at_call(void *user, Inst *inst) {
     for (int i = 0; i < inst->nargs && is_made; i++) gives |= gives_zeros(f, inst, i);
     if (!gives) return;
     Arena *scratch = arena_scratch(callee->module->arena);
-    First in_callee = find_uses(scratch, callee);
-    if (gives_all_zeros(f, &in_callee, inst)) {
-        if (!callee->setting) callee->setting = make_form(scratch, callee);
+    const bool *sets = sets_of(scratch, callee);
+    if (gives_all_zeros(f, sets, inst)) {
+        if (!callee->setting) make_form(scratch, callee, sets);
         inst->callee = callee->setting;
         f->changed = true;
     }
