@@ -16,8 +16,12 @@
  *
  * What an instruction with regions gives comes through others inside of it; all of them hand on numbers, if everything that they choose
  * between (the sources) is made outside, where it can be selected. Those inside whose values stay inside come later, for themselves.
+ * A local array of references hands them on, too: it becomes one of numbers, if all that is put into it was made before it. If its elements are structs, each of their references
+ * has an array of numbers of its own.
  * What stood there before is of no use to anyone then, and goes when the code is cleaned up. */
 #include "autodiff/ad.h"
+
+#include <string.h>
 
 /* An instruction that hands a choice on: a branch that gives it, a loop that carries it, a select. */
 typedef struct Member {
@@ -25,21 +29,41 @@ typedef struct Member {
     int index;
 } Member;
 
+typedef struct Array Array;
+
+typedef struct Copied {
+    Inst *copy;
+    Array *from;
+} Copied;
+
+/* A local array, or a field of its elements, that hands on what is stored in it. */
+struct Array {
+    Val *var, *numbers;
+    const int *fields; /* from the variable to it */
+    int nfields;
+    Array *next; /* of the same variable */
+    VEC(Inst *) loads, stores;
+    VEC(Copied) copies; /* into it, with what is around it */
+};
+
 typedef struct Choose {
     Ad *ad;
     const AdFunc *f;
     const Type *type; /* of numbers */
-    int *uses;        /* by id, as it was in the beginning */
+    int *uses;        /* by id, as it was before the first branch */
     uint32_t nuses;   /* ids that are known to it */
     Map done;         /* results that are handed on by number */
+    Map arrays;       /* Val of a var -> Array, the first of them */
+    Map escaped;      /* Val of a var that something else is done with */
     bool changed;
     /* of the choice at hand */
-    const Inst *root; /* outermost of its members */
+    const Inst *root; /* outermost of its members; or an array: the first of them */
     VEC(Member) members;
+    VEC(Array *) handing; /* arrays that are members */
     ValVec sources;
     Map of;          /* Val that a member gives -> its number */
     Map inside;      /* Val -> how often members use it */
-    bool fit, pairs; /* all sources are outside of the root; some may have counterparts */
+    bool fit, pairs; /* all sources are made outside of the root, or before it; some may have counterparts */
 } Choose;
 
 /* ---- what has a counterpart */
@@ -51,9 +75,23 @@ static bool is_dual_param(const Choose *x, const Val *v) {
     return false;
 }
 
+static bool may_have_counterpart(const Choose *x, Val *v);
+
+/* One that a branch gives, or a loop carries: it does as it begins. */
+static bool may_give_counterpart(const Choose *x, const Inst *inst, int index) {
+    if (inst->op == OP_loop) return may_have_counterpart(x, inst_operand(inst, index));
+    for (int i = 0; i < inst->nregions; i++) {
+        const Inst *end = inst->regions[i]->last;
+        if (end->op == OP_yield && may_have_counterpart(x, inst_operand(end, index))) return true;
+    }
+    return false;
+}
+
 static bool may_have_counterpart(const Choose *x, Val *v) {
     if (val_is_const(v)) return false;
+    if (v->kind == VAL_param && v->region->owner) return may_give_counterpart(x, v->region->owner, v->index);
     if (v->kind == VAL_param) return is_dual_param(x, v);
+    if (v->inst->nregions) return may_give_counterpart(x, v->inst, v->index);
     if (v->inst->op == OP_select)
         return may_have_counterpart(x, inst_operand(v->inst, 1)) ||
                may_have_counterpart(x, inst_operand(v->inst, 2));
@@ -65,11 +103,61 @@ static bool may_have_counterpart(const Choose *x, Val *v) {
 
 /* ---- what belongs together */
 
-/* The instruction of the root, or inside of it, that hands it on; NULL: it is a source. */
+static bool is_made_before(const Val *v, const Inst *inst) {
+    const Region *region = v->kind == VAL_param ? v->region : v->inst->parent;
+    const Inst *at = inst;
+    while (at && at->parent != region) at = at->parent->owner;
+    if (!at || v->kind == VAL_param) return at != NULL;
+    const Inst *next = v->inst->next;
+    while (next && next != at) next = next->next;
+    return next != NULL;
+}
+
+static bool is_outside(const Choose *x, const Val *v) {
+    if (val_is_const(v)) return true;
+    if (x->root->op == OP_var) return is_made_before(v, x->root);
+    return !(v->kind == VAL_inst && v->inst == x->root) && !inst_contains(x->root, v);
+}
+
+static bool is_local(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_var; }
+
+/* The variable that it is an element or a field of; NULL: it is none, or found in another way. */
+static Val *variable_of(Val *address) {
+    while (address->kind == VAL_inst && (address->inst->op == OP_elem || address->inst->op == OP_field))
+        address = inst_operand(address->inst, 0);
+    return is_local(address) ? address : NULL;
+}
+
+/* The fields that lead there, into `fields` unless that is NULL: how many. */
+static int fields_of(const Val *address, int *fields) {
+    int count = 0;
+    if (is_local(address)) return 0;
+    count = fields_of(inst_operand(address->inst, 0), fields);
+    if (address->inst->op != OP_field) return count;
+    if (fields) fields[count] = address->inst->index;
+    return count + 1;
+}
+
+static Array *find_array(const Choose *x, const Val *var, const int *fields, int nfields) {
+    Array *array = map_get(&x->arrays, PTR_KEY(var));
+    for (; array; array = array->next)
+        if (array->nfields == nfields && !memcmp(array->fields, fields, (size_t)nfields * sizeof *fields))
+            break;
+    return array;
+}
+
+/* The local array that it comes out of; NULL: none. */
+static Array *array_of(const Choose *x, const Val *v) {
+    if (v->kind != VAL_inst || v->inst->op != OP_load) return NULL;
+    Val *address = inst_operand(v->inst, 0), *var = variable_of(address);
+    if (!var) return NULL;
+    int *fields = arena_array(x->ad->arena, int, fields_of(address, NULL) + 1);
+    return find_array(x, var, fields, fields_of(address, fields));
+}
+
+/* The instruction of the root, or inside of it, or behind it, that hands it on; NULL: it is a source. */
 static Inst *handed_on_by(const Choose *x, const Val *v) {
-    if (val_is_const(v)) return NULL;
-    if (v->kind == VAL_inst && v->inst == x->root) return v->inst;
-    if (!inst_contains(x->root, v)) return NULL;
+    if (is_outside(x, v)) return NULL;
     if (v->kind == VAL_param) return v->region->owner;
     return v->inst->nregions || v->inst->op == OP_select ? v->inst : NULL;
 }
@@ -85,38 +173,58 @@ static Val **choice(const Member *member, int k) {
 }
 
 static void add_source(Choose *x, Val *v) {
-    x->fit &= !inst_contains(x->root, v);
+    x->fit &= is_outside(x, v);
     x->pairs |= may_have_counterpart(x, v);
     for (int i = 0; i < x->sources.count; i++)
         if (val_is_same(x->sources.at[i], v)) return;
     vec_push(x->ad->arena, &x->sources, v);
 }
 
+static void add_array(Choose *x, Array *array) {
+    const Val *var = array->var;
+    if (map_has(&x->of, PTR_KEY(array))) return;
+    map_put(x->ad->arena, &x->of, PTR_KEY(array), NULL);
+    vec_push(x->ad->arena, &x->handing, array);
+    x->fit &= !map_has(&x->escaped, PTR_KEY(var)) &&
+              (var->inst == x->root || is_made_before(x->root->results[0], var->inst));
+}
+
 static void add(Choose *x, Val *v) {
     Inst *inst = handed_on_by(x, v);
-    if (!inst) {
-        add_source(x, v);
-        return;
-    }
+    Array *array = x->root->op == OP_var && !is_outside(x, v) ? array_of(x, v) : NULL;
+    if (array) add_array(x, array);
+    else if (!inst) add_source(x, v);
+    if (!inst) return;
     const Val *result = inst->results[v->index];
     if (map_has(&x->of, PTR_KEY(result))) return;
     map_put(x->ad->arena, &x->of, PTR_KEY(result), NULL);
     vec_push(x->ad->arena, &x->members, ((Member){.inst = inst, .index = v->index}));
 }
 
-static void collect(Choose *x, Inst *root, int index) {
+static void add_choice(Choose *x, Val *v) {
+    uintptr_t before = (uintptr_t)map_get(&x->inside, PTR_KEY(v));
+    map_put(x->ad->arena, &x->inside, PTR_KEY(v), (void *)(before + 1));
+    add(x, v);
+}
+
+static void begin(Choose *x, const Inst *root) {
     x->root = root;
-    x->members.count = x->sources.count = 0;
+    x->members.count = x->handing.count = x->sources.count = 0;
     x->of = x->inside = (Map){0};
     x->fit = true;
     x->pairs = false;
-    add(x, root->results[index]);
-    for (int i = 0; i < x->members.count && x->fit; i++) {
-        for (int k = 0; k < choices_of(x->members.at[i].inst); k++) {
-            Val *v = ir_resolve(*choice(&x->members.at[i], k));
-            uintptr_t before = (uintptr_t)map_get(&x->inside, PTR_KEY(v));
-            map_put(x->ad->arena, &x->inside, PTR_KEY(v), (void *)(before + 1));
-            add(x, v);
+}
+
+static void collect(Choose *x) {
+    int member = 0, array = 0;
+    while (x->fit && (member < x->members.count || array < x->handing.count)) {
+        if (member < x->members.count) {
+            const Member *m = &x->members.at[member++];
+            for (int k = 0; k < choices_of(m->inst); k++) add_choice(x, ir_resolve(*choice(m, k)));
+        } else {
+            const Array *a = x->handing.at[array++];
+            for (int i = 0; i < a->stores.count; i++) add_choice(x, inst_operand(a->stores.at[i], 1));
+            for (int i = 0; i < a->copies.count; i++) add_array(x, a->copies.at[i].from);
         }
     }
 }
@@ -171,23 +279,200 @@ static void select_by_number(Choose *x, Builder b, Val *v) {
     v->forward = chosen;
 }
 
+/* What is the same as what it was replaced by would be taken for that. */
+static void remove_if_replaced(Inst *inst) {
+    if (inst->results[0]->forward) inst_remove(inst);
+}
+
 static void select_for(Choose *x, const Member *member) {
     Inst *inst = member->inst;
     Val *result = inst->results[member->index];
     map_put(x->ad->arena, &x->done, PTR_KEY(result), x);
     select_by_number(x, build_after(inst), result);
+    if (inst->op == OP_select) remove_if_replaced(inst);
     for (int k = 0; inst->op == OP_loop && k < 2; k++)
         select_by_number(x, build_before(inst->regions[k]->first), inst->regions[k]->params[member->index]);
 }
 
+/* ---- arrays of numbers */
+
+static const Type *field_type(const Type *record, int field) {
+    return type_record(record)->fields[field].type;
+}
+
+static const Type *type_of_numbers(const Choose *x, const Type *type, const int *fields) {
+    if (type->kind == TYPE_record) return type_of_numbers(x, field_type(type, *fields), fields + 1);
+    if (type->kind != TYPE_array) return x->type;
+    return type_array(x->ad->m->types, type_of_numbers(x, type->args[0], fields), type_length(type));
+}
+
+/* Of an element, or of all the numbers that belong to what is there. */
+static Val *address_of_number(Builder *b, const Array *array, const Val *address) {
+    if (address == array->var) return array->numbers;
+    const Inst *part = address->inst;
+    Val *of = address_of_number(b, array, inst_operand(part, 0));
+    return part->op == OP_field ? of
+                                : build_elem(b, of, inst_operand(part, 1), inst_has(part, INST_UNCHECKED));
+}
+
+static void make_array(Choose *x, Array *array) {
+    Inst *var = array->var->inst;
+    Builder b = build_before(var);
+    array->numbers = build_var(&b, type_of_numbers(x, var->type, array->fields), array->var->name,
+                               inst_has(var, INST_RAW));
+    for (int i = 0; i < array->loads.count; i++) {
+        Inst *load = array->loads.at[i];
+        Builder at = build_before(load);
+        Val *address = address_of_number(&at, array, inst_operand(load, 0));
+        set_number(x, load->results[0], build_load(&at, address));
+    }
+}
+
+static void store_numbers(Choose *x, const Array *array) {
+    for (int i = 0; i < array->stores.count; i++) {
+        Inst *store = array->stores.at[i];
+        Builder at = build_before(store);
+        Val *address = address_of_number(&at, array, inst_operand(store, 0));
+        build_store(&at, address, number_of(x, inst_operand(store, 1)));
+        inst_remove(store);
+    }
+    for (int i = 0; i < array->copies.count; i++) {
+        Inst *copy = array->copies.at[i].copy;
+        Builder at = build_before(copy);
+        Val *to = address_of_number(&at, array, inst_operand(copy, 0)),
+            *from = address_of_number(&at, array->copies.at[i].from, inst_operand(copy, 1));
+        if (to->type->args[0]->kind == TYPE_array) build_copy(&at, to, from);
+        else build_store(&at, to, build_load(&at, from));
+    }
+}
+
+static void select_loaded(Choose *x, const Array *array) {
+    for (int i = 0; i < array->loads.count; i++) {
+        Inst *load = array->loads.at[i];
+        select_by_number(x, build_after(load), load->results[0]);
+        remove_if_replaced(load);
+    }
+    map_put(x->ad->arena, &x->done, PTR_KEY(array), x);
+}
+
+/* ---- what is done with local arrays */
+
+static Array *array_at(Choose *x, Val *var, const int *fields, int nfields) {
+    Array *array = find_array(x, var, fields, nfields);
+    if (array) return array;
+    int *own = arena_array(x->ad->arena, int, nfields + 1);
+    for (int i = 0; i < nfields; i++) own[i] = fields[i];
+    array = arena_new(x->ad->arena, Array);
+    *array =
+        (Array){.var = var, .fields = own, .nfields = nfields, .next = map_get(&x->arrays, PTR_KEY(var))};
+    map_put(x->ad->arena, &x->arrays, PTR_KEY(var), array);
+    return array;
+}
+
+static void note_access(Choose *x, Inst *inst, Val *address) {
+    int *fields = arena_array(x->ad->arena, int, fields_of(address, NULL) + 1);
+    int nfields = fields_of(address, fields);
+    Array *array = array_at(x, variable_of(address), fields, nfields);
+    if (inst->op == OP_load) vec_push(x->ad->arena, &array->loads, inst);
+    else vec_push(x->ad->arena, &array->stores, inst);
+}
+
+typedef struct Path {
+    int *fields;
+    int count;
+} Path;
+
+static int depth_of(const Type *type) {
+    if (type->kind == TYPE_array) return depth_of(type->args[0]);
+    int depth = 0;
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields; i++) {
+        int below = depth_of(type_record(type)->fields[i].type) + 1;
+        if (below > depth) depth = below;
+    }
+    return depth;
+}
+
+/* With room for all that is in it. */
+static Path path_of(const Choose *x, const Val *address, const Type *type) {
+    Path path = {arena_array(x->ad->arena, int, fields_of(address, NULL) + depth_of(type) + 1), 0};
+    path.count = fields_of(address, path.fields);
+    return path;
+}
+
+/* Of all that is copied and is no float. */
+static void note_copied(Choose *x, Inst *copy, const Type *type, Path to, Path from) {
+    if (type->kind == TYPE_array) {
+        note_copied(x, copy, type->args[0], to, from);
+    } else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            to.fields[to.count] = from.fields[from.count] = i;
+            note_copied(x, copy, field_type(type, i), (Path){to.fields, to.count + 1},
+                        (Path){from.fields, from.count + 1});
+        }
+    } else if (!type_is_float(type)) {
+        Array *into = array_at(x, variable_of(inst_operand(copy, 0)), to.fields, to.count),
+              *out_of = array_at(x, variable_of(inst_operand(copy, 1)), from.fields, from.count);
+        vec_push(x->ad->arena, &into->copies, ((Copied){copy, out_of}));
+    }
+}
+
+static void note_copy(Choose *x, Inst *copy) {
+    Val *to = inst_operand(copy, 0), *from = inst_operand(copy, 1);
+    const Type *type = to->type->args[0];
+    note_copied(x, copy, type, path_of(x, to, type), path_of(x, from, type));
+}
+
+static void note_use(void *user, Inst *inst) {
+    Choose *x = user;
+    bool is_copy =
+        inst->op == OP_copy && variable_of(inst_operand(inst, 0)) && variable_of(inst_operand(inst, 1));
+    if (is_copy) note_copy(x, inst);
+    for (int i = 0; i < inst->nargs && !is_copy; i++) {
+        Val *v = inst_operand(inst, i);
+        if (v->type->kind != TYPE_pointer || !is_local(ir_root(v))) continue;
+        const Type *type = v->type->args[0];
+        bool is_one = variable_of(v) && type->kind != TYPE_array && type->kind != TYPE_record;
+        bool is_access = i == 0 && (inst->op == OP_load || inst->op == OP_store);
+        if (is_one && is_access && !type_is_float(type)) note_access(x, inst, v);
+        else if (inst->op != OP_elem && inst->op != OP_field && !(is_one && is_access))
+            map_put(x->ad->arena, &x->escaped, PTR_KEY(ir_root(v)), x);
+    }
+}
+
+/* ---- all of it */
+
+static void hand_on_numbers(Choose *x) {
+    for (int i = 0; i < x->members.count; i++) make_room(x, &x->members.at[i]);
+    for (int i = 0; i < x->handing.count; i++) make_array(x, x->handing.at[i]);
+    for (int i = 0; i < x->members.count; i++) hand_on(x, &x->members.at[i]);
+    for (int i = 0; i < x->handing.count; i++) store_numbers(x, x->handing.at[i]);
+    for (int i = 0; i < x->members.count; i++) select_for(x, &x->members.at[i]);
+    for (int i = 0; i < x->handing.count; i++) select_loaded(x, x->handing.at[i]);
+    x->changed = true;
+}
+
 static void choose_by_number(Choose *x, Inst *root, int index) {
     if (type_is_float(root->results[index]->type) || map_has(&x->done, PTR_KEY(root->results[index]))) return;
-    collect(x, root, index);
-    if (!x->fit || !x->pairs) return;
-    for (int i = 0; i < x->members.count; i++) make_room(x, &x->members.at[i]);
-    for (int i = 0; i < x->members.count; i++) hand_on(x, &x->members.at[i]);
-    for (int i = 0; i < x->members.count; i++) select_for(x, &x->members.at[i]);
-    x->changed = true;
+    begin(x, root);
+    add(x, root->results[index]);
+    collect(x);
+    if (x->fit && x->pairs) hand_on_numbers(x);
+}
+
+static void choose_in_array(Choose *x, Array *array) {
+    if (map_has(&x->done, PTR_KEY(array))) return;
+    begin(x, array->var->inst);
+    add_array(x, array);
+    collect(x);
+    if (x->fit && x->pairs) hand_on_numbers(x);
+}
+
+static void walk_arrays(Choose *x, const Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        Array *array = inst->op == OP_var ? map_get(&x->arrays, PTR_KEY(inst->results[0])) : NULL;
+        for (; array; array = array->next) choose_in_array(x, array);
+        for (int i = 0; i < inst->nregions; i++) walk_arrays(x, inst->regions[i]);
+    }
 }
 
 static void walk(Choose *x, const Region *region) {
@@ -198,9 +483,19 @@ static void walk(Choose *x, const Region *region) {
     }
 }
 
+static void count_uses(Choose *x) {
+    Func *flat = x->f->flat;
+    if (x->changed) ir_resolve_func(flat);
+    x->uses = region_count_uses(x->ad->arena, flat->body);
+    x->nuses = flat->nvals;
+}
+
 bool ad_choose_by_number(Ad *ad, const AdFunc *f) {
-    Choose x = {.ad = ad, .f = f, .type = type_basic(ad->m->types, TYPE_int), .nuses = f->flat->nvals};
-    x.uses = region_count_uses(ad->arena, f->flat->body);
+    Choose x = {.ad = ad, .f = f, .type = type_basic(ad->m->types, TYPE_int)};
+    count_uses(&x);
+    region_walk(f->flat->body, note_use, &x);
+    walk_arrays(&x, f->flat->body);
+    if (x.changed) count_uses(&x);
     walk(&x, f->flat->body);
     if (x.changed) ir_resolve_func(f->flat);
     return x.changed;
