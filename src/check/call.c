@@ -700,12 +700,15 @@ static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const
 }
 
 /* Where the call leaves its error; `try` looks there. */
-static void add_error_arg(Env *env, Expr *call, const Attempt *attempt) {
-    Checker *c = env->c;
-    const ParamSig *param = &attempt->sig.params[attempt->sig.nparams - 1];
-    call->c = error_variable(env, call->loc, check_subst(c, param->type, attempt->subst));
-    vec_push(c->arena, &call->args, call->c);
+static void set_error_arg(Env *env, Expr *call, const Type *type) {
+    call->c = error_variable(env, call->loc, type);
+    vec_push(env->c->arena, &call->args, call->c);
     call->flags |= EXPR_THROWS;
+}
+
+static void add_error_arg(Env *env, Expr *call, const Attempt *attempt) {
+    const ParamSig *param = &attempt->sig.params[attempt->sig.nparams - 1];
+    set_error_arg(env, call, check_subst(env->c, param->type, attempt->subst));
 }
 
 /* A pair with a derivative of zero, which the call may change. */
@@ -837,6 +840,8 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     const Type *result, *const *params;
     int nparams;
     function_type_parts(callee->type, &result, &params, &nparams);
+    bool throws = callee->type->flags & TYPE_THROWS;
+    const Type *error = throws ? params[--nparams] : NULL;
     if (e->args.count != nparams) {
         report_expr(c, e, DIAG_argument_count,
                     callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text
@@ -856,6 +861,7 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     node->args = e->args;
     node->type = result;
     node->flags = EXPR_CHECKED;
+    if (throws) set_error_arg(env, node, error);
     return node;
 }
 

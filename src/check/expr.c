@@ -351,8 +351,10 @@ static Expr *check_function_type(Env *env, Expr *e) {
         drops |= no_diff ? type_function_drop(i + 1) : 0;
         vec_push(c->arena, &parts, resolve_type(env, e->args.at[i]));
     }
-    return type_expr(c, e->loc,
-                     type_make(c->types, TYPE_function, 0, NULL, NULL, drops, parts.at, parts.count));
+    if (e->b) vec_push(c->arena, &parts, error_param_type(env, e->b));
+    return type_expr(
+        c, e->loc,
+        type_make(c->types, TYPE_function, e->b ? TYPE_THROWS : 0, NULL, NULL, drops, parts.at, parts.count));
 }
 
 static Expr *check_pointer_type(Env *env, Expr *e) {

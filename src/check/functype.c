@@ -3,7 +3,7 @@
  * A function fits, a lambda, or an object with a call operator: whatever is known when the program is compiled. Its parameters are
  * just P, its result R or something that converts to it. What differs from the wanted type in its result or in what is no_diff, and
  * derivatives, are put into a lambda that does just the call; an object that holds data must be of the wanted type as it is, but for
- * no_diff, which whoever calls it sees to. */
+ * no_diff, which whoever calls it sees to. So must a function that throws: lambdas do not. */
 #include "check/checker.h"
 
 bool type_mentions(const Type *type, const Decl *owner) {
@@ -28,7 +28,8 @@ static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *su
         drops |= sig->params[i].no_diff ? type_function_drop(i + 1) : 0;
         vec_push(c->arena, &parts, check_subst(c, sig->params[i].type, subst));
     }
-    return type_make(c->types, TYPE_function, 0, NULL, NULL, drops, parts.at, parts.count);
+    return type_make(c->types, TYPE_function, sig_throws(sig) ? TYPE_THROWS : 0, NULL, NULL, drops, parts.at,
+                     parts.count);
 }
 
 /* The functions that an argument may stand for: overloads, or the call operators of an object. NULL: it is no function. */
@@ -58,7 +59,7 @@ static bool takes_known(const Inference *inference, const Candidate *candidate, 
     int nparams, n = generic_count(candidate->decl);
     function_type_parts(wanted, &result, &params, &nparams);
     *subst = candidate->subst;
-    if (sig->nparams != nparams) return false;
+    if (sig->nparams != nparams || sig_throws(sig) != ((wanted->flags & TYPE_THROWS) != 0)) return false;
     Inference own = {
         .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n + 1), .nargs = n};
     if (!take_written_args(&own, candidate)) return false;
@@ -111,11 +112,13 @@ static int candidate_cost(Env *env, const Candidates *list, const Candidate *can
     if (!constraints_hold(c, candidate->decl, *subst, 0)) return COST_none;
     bool same = true;
     for (int i = 0; i < nparams; i++) {
-        if (sig.params[i].pass != PASS_in) return COST_none;
+        if (sig.params[i].pass != PASS_in && !sig.params[i].is_error) return COST_none;
         same &= sig.params[i].no_diff == type_function_drops(type, i + 1);
     }
     const Type *given = check_subst(c, sig.result, *subst);
-    if (given == result) return same ? 0 : COST_no_diff;
+    if (given == result && same) return 0;
+    if (sig_throws(&sig)) return COST_none; /* a lambda throws nothing */
+    if (given == result) return COST_no_diff;
     int cost = type_conversion_cost(env, given, result);
     return cost < 0 && type_converts(env, given, result) ? COST_interface : cost;
 }
@@ -152,7 +155,7 @@ int function_cost(Env *env, const Expr *arg, const Type *to) {
         int nparams;
         function_type_parts(arg->type, &have, &params, &nparams);
         function_type_parts(to, &wanted, &params, &nparams);
-        bool same = arg->type->nargs == to->nargs;
+        bool same = arg->type->nargs == to->nargs && !((arg->type->flags | to->flags) & TYPE_THROWS);
         for (int i = 1; i < to->nargs && same; i++) same = arg->type->args[i] == to->args[i];
         if (!same) return COST_none;
         return have == wanted ? COST_no_diff : type_conversion_cost(env, have, wanted);

@@ -184,7 +184,8 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
     case TYPE_assoc: return;
     default: break;
     }
-    if (actual->kind == pattern->kind && actual->decl == pattern->decl && actual->number == pattern->number) {
+    bool is_same_kind = actual->kind == pattern->kind && !((actual->flags ^ pattern->flags) & TYPE_THROWS);
+    if (is_same_kind && actual->decl == pattern->decl && actual->number == pattern->number) {
         match_args(inference, pattern, actual);
     } else if (pattern->kind == TYPE_struct && actual->kind == TYPE_struct) {
         const Type *base = check_base(c, actual);

@@ -31,6 +31,10 @@ static FuncSig function_signature(Checker *c, Decl *decl) {
     sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
     for (int i = 0; i < sig.nparams; i++)
         sig.params[i] = (ParamSig){.type = params[i], .no_diff = type_function_drops(decl->type, i + 1)};
+    if (decl->type->flags & TYPE_THROWS) {
+        sig.params[sig.nparams - 1].pass = PASS_out;
+        sig.params[sig.nparams - 1].is_error = true;
+    }
     return sig;
 }
 

@@ -423,7 +423,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     case TYPE_apply: result = number_apply(c, type, &args); break;
     case TYPE_pack: result = pack_make(c, args.at, args.count); break;
     default: {
-        uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY);
+        uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY | TYPE_THROWS);
         result =
             type_make(c->types, type->kind, identity, type->decl, type->name, number, args.at, args.count);
     }

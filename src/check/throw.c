@@ -8,13 +8,17 @@
 
 /* ---- the parameter and the variable */
 
+const Type *error_param_type(Env *env, Expr *throws) {
+    const Type *error = resolve_type(env, throws);
+    return has_error(error) ? error : type_wrap(env->c->types, TYPE_optional, error);
+}
+
 void add_error_param(Checker *c, Env *env, Decl *func) {
-    const Type *error = resolve_type(env, func->throws);
     Decl *param = decl_new(c->arena, DECL_var, func->throws->loc, name_from(c->names, "__error"));
     param->flavour = VAR_param;
     param->parent = func;
     param->modifiers = MODIFIER_out | MODIFIER_synthesized;
-    param->type = has_error(error) ? error : type_wrap(c->types, TYPE_optional, error);
+    param->type = error_param_type(env, func->throws);
     param->state = STATE_header;
     vec_push(c->arena, &func->params, param);
 }

@@ -244,6 +244,14 @@ static void parse_new_value(Parser *p, Decl *func) {
     parser_advance(p);
 }
 
+static void refuse_throws(Parser *p, Decl *func) {
+    if (p->panic || !parser_at_word(p, KEYWORD_throws)) return;
+    const char *owner = func->parent->kind == DECL_property ? "the property" : "an element";
+    diag_report(p->syntax->diags, DIAG_accessor_throws, p->token->loc, func->name->text, owner);
+    parse_throws(p, func);
+    func->throws = NULL;
+}
+
 static void parse_accessor(Parser *p, Decl *owner) {
     Prefix prefix = {.doc_at = p->token->loc};
     parse_prefix(p, &prefix);
@@ -258,6 +266,7 @@ static void parse_accessor(Parser *p, Decl *owner) {
     func->flavour = (uint8_t)flavour;
     parser_advance(p);
     if (parser_at(p, TOKEN_paren_open)) parse_new_value(p, func);
+    refuse_throws(p, func);
     parse_body(p, func);
     parse_add_decl(&owner->members, p, func);
 }

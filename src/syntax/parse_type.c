@@ -48,7 +48,7 @@ static Expr *unsigned_type(Parser *p) {
     return expr;
 }
 
-/* functype (A, B) -> R */
+/* functype (A, B) [ throws E ] -> R */
 static Expr *function_type(Parser *p) {
     Expr *expr = expr_new(p->arena, EXPR_function_type, p->token->loc);
     int angle = p->angle, height = 0;
@@ -63,6 +63,10 @@ static Expr *function_type(Parser *p) {
     }
     parser_close_bracket(p, open);
     p->angle = angle;
+    if (!p->panic && parser_take_word(p, KEYWORD_throws)) {
+        expr->b = parse_type(p);
+        height = max_int(height, p->height);
+    }
     if (parser_expect(p, TOKEN_arrow)) expr->a = parse_type(p);
     return parse_grown(p, expr, max_int(height, p->height));
 }

@@ -166,6 +166,11 @@ static void print_function_type(TreePrinter *printer, const Expr *expr) {
         print_expr(printer, expr->args.at[i]);
     }
     text_add(printer->out, STR(") "));
+    if (expr->b) {
+        text_add(printer->out, STR("throws "));
+        print_expr(printer, expr->b);
+        text_char(printer->out, ' ');
+    }
     print_expr(printer, expr->a);
     text_char(printer->out, ')');
 }

@@ -262,7 +262,8 @@ static bool is_type_modifier(const Parser *p, int at) {
 static int skip_function_type(const Parser *p, int at) {
     if (kind_at(p, at + 1) != TOKEN_paren_open || p->file->match[at + 1] < 0) return -1;
     int arrow = p->file->match[at + 1] + 1;
-    return kind_at(p, arrow) == TOKEN_arrow ? arrow + 1 : -1;
+    if (token_word(token_at(p, arrow)) == KEYWORD_throws) arrow = scan_type(p, arrow + 1);
+    return arrow >= 0 && kind_at(p, arrow) == TOKEN_arrow ? arrow + 1 : -1;
 }
 
 /* Members, arguments, dimensions and stars after the first name of a type. */

@@ -80,12 +80,19 @@ static void print_buffer(Text *out, const Type *type) {
 
 static void print_function(Text *out, const Type *type) {
     text_add(out, STR("functype("));
-    for (int i = 1; i < type->nargs; i++) {
+    bool throws = type->flags & TYPE_THROWS;
+    for (int i = 1; i < type->nargs - throws; i++) {
         if (i > 1) text_add(out, STR(", "));
         if (type_function_drops(type, i)) text_add(out, STR("no_diff "));
         type_print(out, type->args[i]);
     }
-    text_add(out, STR(") -> "));
+    text_char(out, ')');
+    if (throws) {
+        const Type *error = type->args[type->nargs - 1];
+        text_add(out, STR(" throws "));
+        type_print(out, error->kind == TYPE_optional ? error->args[0] : error);
+    }
+    text_add(out, STR(" -> "));
     type_print(out, type->args[0]);
 }
 

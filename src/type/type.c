@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 #define IDENTITY_FLAGS                                                                                       \
-    ((uint32_t)(TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY | TYPE_IS_PACK_PARAM | TYPE_IS_VALUE_PARAM))
+    ((uint32_t)(TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY | TYPE_THROWS | TYPE_IS_PACK_PARAM |         \
+                TYPE_IS_VALUE_PARAM))
 #define INHERITED_FLAGS ((uint32_t)(TYPE_HAS_PARAM | TYPE_HAS_ERROR | TYPE_HAS_PACK))
 
 /* ---- interning */

@@ -40,7 +40,7 @@ typedef enum TypeKind {
     TYPE_optional, /* value */
     TYPE_pair,     /* DifferentialPair: primal; its differential follows from it */
     TYPE_ptr_pair, /* DifferentialPtrPair */
-    TYPE_function, /* result, parameters...; number: a bit for each of these that is no_diff */
+    TYPE_function, /* result, parameters..., what it throws; number: a bit for each of these that is no_diff */
     TYPE_string,
     TYPE_none, /* of the literal `none` */
     TYPE_null, /* of the literal `nullptr` */
@@ -103,6 +103,8 @@ typedef enum TypeFlags {
     TYPE_READONLY = 1 << 30,  /* pointers only: nothing is written through it; part of the identity */
     TYPE_IS_PACK_PARAM = 32,  /* TYPE_param only */
     TYPE_IS_VALUE_PARAM = 64, /* TYPE_param only: a number, not a type */
+    TYPE_THROWS =
+        128, /* functions only: the last argument is an Optional of what it throws; part of the identity */
 } TypeFlags;
 
 typedef struct Type Type;
