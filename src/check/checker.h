@@ -424,7 +424,8 @@ Expr *untried(Env *env, Expr *e); /* a call that may fail, without try: told */
 Expr *error_variable(Env *env, Loc loc, const Type *type);
 void check_throw(Env *env, Stmt *stmt);
 void check_try_block(Env *env, Stmt *stmt);
-const Type *error_param_type(Env *env, Expr *throws); /* Optional<E> */
+const Type *error_param_type(Env *env, Expr *throws); /* Optional<E>, DifferentialPair<Optional<E>> */
+const Type *thrown_type(Checker *c, const Type *param);
 void add_error_param(Checker *c, Env *env, Decl *func);
 
 /* ---- funcext.c */

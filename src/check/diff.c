@@ -101,7 +101,7 @@ const char *signature_text(Checker *c, const char *name, const FuncSig *sig) {
     text_char(&text, ')');
     if (sig_throws(sig)) {
         text_add(&text, STR(" throws "));
-        type_print(&text, sig->params[written].type->args[0]);
+        type_print(&text, thrown_type(c, sig->params[written].type));
     }
     return text.at;
 }
@@ -321,21 +321,11 @@ static bool is_broken(const FuncSig *sig) {
     return broken;
 }
 
-/* A forward derivative hands on the derivative of an error by a parameter that cannot be written. */
-static bool throws_pair(const FuncSig *sig) {
-    return sig_throws(sig) && sig->params[sig->nparams - 1].type->kind == TYPE_pair;
-}
-
 static void report_signature(Checker *c, Decl *primal, LinkKind kind, Loc loc, Decl *found) {
     if (is_broken(signature_of(c, found))) return; /* which is told there */
     static const char *const what[] = {"forward derivative", "backward derivative", "primal substitute"};
     FuncSig wanted = wanted_signature(c, primal, kind);
     const FuncSig *sig = signature_of(c, primal);
-    if (kind == LINK_fwd && throws_pair(&wanted)) {
-        const Type *error = sig->params[sig->nparams - 1].type->args[0];
-        report(c, DIAG_derivative_of_error, loc, function_name(c, primal), type_str(c, error));
-        return;
-    }
     const char *name = found->name ? found->name->text : "derivative";
     bool pair =
         kind != LINK_substitute && sig->has_this && wanted.nparams && wanted.params[0].type != sig->this_type;

@@ -3,14 +3,25 @@
  * A function that throws E has one more parameter, `out Optional<E>`, which no source writes: none where it returns, and the
  * error where it does not. So whatever is said about parameters (overloading, generics, conformance, derivatives)
  * holds for errors as well. `try f(x)` hands over a variable of its own and looks at it after the call; where an error
- * goes is known here: to a handler in the same function, or out of it. */
+ * goes is known here: to a handler in the same function, or out of it.
+ *
+ * Of a forward derivative that parameter is a pair of optionals: the error and its derivative. What is written for it throws a pair. Where a derivative that is made
+ * fails, the pair is thrown if someone asks for it, and else the error. */
 #include "check/checker.h"
 
 /* ---- the parameter and the variable */
 
 const Type *error_param_type(Env *env, Expr *throws) {
+    Types *types = env->c->types;
     const Type *error = resolve_type(env, throws);
-    return has_error(error) ? error : type_wrap(env->c->types, TYPE_optional, error);
+    if (has_error(error)) return error;
+    if (error->kind != TYPE_pair) return type_wrap(types, TYPE_optional, error);
+    return type_wrap(types, TYPE_pair, type_wrap(types, TYPE_optional, error->args[0]));
+}
+
+const Type *thrown_type(Checker *c, const Type *param) {
+    if (param->kind == TYPE_optional) return param->args[0];
+    return param->kind == TYPE_pair ? type_wrap(c->types, TYPE_pair, param->args[0]->args[0]) : param;
 }
 
 void add_error_param(Checker *c, Env *env, Decl *func) {
@@ -52,8 +63,7 @@ static bool find_handler(Env *env, const Type *type, Stmt **guard, Stmt **handle
 /* The type of what the function around throws; NULL: it does not. */
 static const Type *own_error(const Env *env) {
     if (!env->sig || env->lambda || !sig_throws(env->sig)) return NULL;
-    const Type *type = env->sig->params[env->sig->nparams - 1].type;
-    return type->kind == TYPE_optional ? type->args[0] : type;
+    return thrown_type(env->c, env->sig->params[env->sig->nparams - 1].type);
 }
 
 static bool find_way(Env *env, Loc loc, const Type *type, Stmt **guard, Stmt **handler) {
@@ -67,6 +77,17 @@ static bool find_way(Env *env, Loc loc, const Type *type, Stmt **guard, Stmt **h
     report(c, DIAG_error_uncaught, loc, type_str(c, type));
     note(c, DIAG_note_catch_or_throws, 0, type_str(c, type), type_str(c, type));
     return false;
+}
+
+/* Is the error asked for with its derivative? */
+static bool takes_pair(const Env *env, const Type *pair) {
+    for (TryList *t = env->tries; t; t = t->outer)
+        for (int i = 0; i < t->stmt->body.count; i++) {
+            const Stmt *handler = t->stmt->body.at[i];
+            if (takes(handler, pair)) return handler->decls.count > 0;
+            if (takes(handler, pair->args[0])) return false;
+        }
+    return own_error(env) == pair;
 }
 
 /* ---- try */
@@ -96,10 +117,8 @@ Expr *check_try(Env *env, Expr *e) {
     e->decl = call->c->decl;
     e->type = call->type;
     e->guard = e->handler = NULL;
-    const Type *type = e->decl->type;
-    const Type *error = type->kind == TYPE_pair       ? type->args[0]->args[0]
-                        : type->kind == TYPE_optional ? type->args[0]
-                                                      : type;
+    const Type *error = thrown_type(c, e->decl->type);
+    if (call->nmodes && error->kind == TYPE_pair && !takes_pair(env, error)) error = error->args[0];
     return find_way(env, e->loc, error, &e->guard, &e->handler) ? e : error_expr(c, e->loc);
 }
 

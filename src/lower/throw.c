@@ -21,11 +21,24 @@ static void copy_error(Fn *f, Val *to, Val *from, const Type *type) {
     else copy_object(f, to, from, false);
 }
 
+static void fill_optional(Fn *f, Val *optional, Val *from, const Type *type) {
+    copy_error(f, build_field(&f->b, optional, 0), from, type);
+    build_store(&f->b, build_field(&f->b, optional, 1), const_int(f, TYPE_bool, 1));
+}
+
+/* The halves of a pair. */
+static const Type *half_of(Fn *f, const Type *pair, int half) {
+    return half ? concrete(f, check_differential(f->l->c, pair->args[0])) : pair->args[0];
+}
+
 /* Out of the function: what it returns then does not matter, but is something. */
 static void leave_function(Fn *f, Val *from, const Type *type) {
     Val *error = own_error(f)->address;
-    copy_error(f, build_field(&f->b, error, 0), from, type);
-    build_store(&f->b, build_field(&f->b, error, 1), const_int(f, TYPE_bool, 1));
+    bool is_pair = type->kind == TYPE_pair;
+    for (int half = 0; half < 2 && is_pair; half++)
+        fill_optional(f, build_field(&f->b, error, half), build_field(&f->b, from, half),
+                      half_of(f, type, half));
+    if (!is_pair) fill_optional(f, error, from, type);
     run_defers(f, NULL);
     if (f->result && !f->sig->is_init) store_default(f, f->sig->result, f->result);
     Val *zero = f->func->nresults ? ir_const_zero(f->l->m, f->func->results[0]) : NULL;
@@ -70,12 +83,28 @@ bool may_fail(const Expr *e) {
     return false;
 }
 
-/* In the branch that is taken after an error, which is in the optional. */
+static bool takes_pair(const Fn *f, const Expr *e) {
+    const Type *own = e->guard ? NULL : vec_last(&f->request->decl->params)->type;
+    if (!e->guard) return own->kind == TYPE_pair;
+    return e->handler->decls.count > 0 && e->handler->decls.at[0]->type->kind == TYPE_pair;
+}
+
+/* In the branch that is taken after an error, which is in the optional, or the pair of them. */
 static void leave_branch(Fn *f, Region *region, const Expr *e, Val *error, const Type *type) {
     Builder outer = f->b;
     f->b = build_at_end(region);
     f->b.loc = outer.loc;
-    leave_for(f, e->guard, e->handler, build_field(&f->b, error, 0), type->args[0]);
+    if (type->kind == TYPE_pair && takes_pair(f, e)) {
+        const Type *thrown = type_wrap(f->l->types, TYPE_pair, type->args[0]->args[0]);
+        Val *pair = temp_var(f, thrown, "error");
+        for (int half = 0; half < 2; half++)
+            copy_error(f, build_field(&f->b, pair, half),
+                       build_field(&f->b, build_field(&f->b, error, half), 0), half_of(f, thrown, half));
+        leave_for(f, e->guard, e->handler, pair, thrown);
+    } else {
+        if (type->kind == TYPE_pair) error = build_field(&f->b, error, 0), type = type->args[0];
+        leave_for(f, e->guard, e->handler, build_field(&f->b, error, 0), type->args[0]);
+    }
     f->dead = false;
     f->b = outer;
 }
@@ -88,8 +117,8 @@ Val *lower_try(Fn *f, Expr *e, Val *into) {
     if (into) lower_into(f, e->a, into);
     else if (result->kind == TYPE_void) lower_effect(f, e->a);
     else value = lower_value(f, e->a);
-    if (type->kind == TYPE_pair) error = build_field(&f->b, error, 0), type = type->args[0];
-    Inst *inst = build_if(&f->b, build_load(&f->b, build_field(&f->b, error, 1)), NULL, 0);
+    Val *primal = type->kind == TYPE_pair ? build_field(&f->b, error, 0) : error;
+    Inst *inst = build_if(&f->b, build_load(&f->b, build_field(&f->b, primal, 1)), NULL, 0);
     leave_branch(f, inst->regions[0], e, error, type);
     Builder passed = build_at_end(inst->regions[1]);
     build_yield(&passed, NULL, 0);

@@ -89,8 +89,11 @@ static void print_function(Text *out, const Type *type) {
     text_char(out, ')');
     if (throws) {
         const Type *error = type->args[type->nargs - 1];
-        text_add(out, STR(" throws "));
+        bool is_pair = error->kind == TYPE_pair; /* of optionals, where a pair is thrown */
+        if (is_pair) error = error->args[0];
+        text_add(out, is_pair ? STR(" throws DifferentialPair<") : STR(" throws "));
         type_print(out, error->kind == TYPE_optional ? error->args[0] : error);
+        if (is_pair) text_char(out, '>');
     }
     text_add(out, STR(" -> "));
     type_print(out, type->args[0]);
