@@ -318,6 +318,21 @@ static void check_parameter_names(Checker *c, const DeclVec *params) {
         }
 }
 
+/* Operators of which none of the program's own is called. */
+static void refuse_operator(Checker *c, const Decl *func) {
+    const char *name = func->name ? func->name->text : "";
+    if (strncmp(name, "operator", strlen("operator")) != 0) return;
+    const char *op = name + strlen("operator"), *why = NULL;
+    bool is_method = decl_type_around(func) && !(func->modifiers & MODIFIER_static);
+    int operands = func->params.count + (is_method ? 1 : 0);
+    if (strcmp(op, "[]") == 0)
+        why = "elements are given by __subscript(int i) -> T { get { ... } set { ... } }";
+    if (strcmp(op, "()") == 0 && !decl_type_around(func))
+        why = "what is called is an object; write it in the struct";
+    if (strcmp(op, "&") == 0 && operands == 1) why = "'&' with one operand is its address; write a function";
+    if (why) report(c, DIAG_operator_refused, func->loc, op, why);
+}
+
 static void header_of_func(Checker *c, Decl *func) {
     place_apply(c, func);
     Sema *sema = decl_sema(c, func);
@@ -345,6 +360,7 @@ static void header_of_func(Checker *c, Decl *func) {
                    params.at[i]->name ? params.at[i]->name->text : "?");
     }
     check_parameter_names(c, &params);
+    refuse_operator(c, func);
     bool of_no_diff = accessor && check_is_no_diff_field(func->parent); /* such a property */
     sig->result_no_diff = (func->modifiers & MODIFIER_no_diff) || of_no_diff;
     if (of_no_diff && func->flavour == FUNC_set) sig->params[sig->nparams - 1].no_diff = true;

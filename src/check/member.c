@@ -439,9 +439,6 @@ static Expr *subscript(Env *env, Expr *e, Expr *a) {
         Expr *inner = auto_deref(env, a);
         if (inner != a) return has_elements(inner->type) ? element(env, e, inner) : subscript(env, e, inner);
         report_expr(c, e, DIAG_not_indexable, type_str(c, a->type));
-        Candidates operators = {.name = name_from(c->names, "operator[]")};
-        if (lookup_member(c, a->type, operators.name, &operators))
-            note(c, DIAG_note_define_subscript, operators.at[0].decl->loc);
         if (lookup_member(c, a->type, name_from(c->names, "load"), list)) note(c, DIAG_note_use_load, 0);
         return error_expr(c, e->loc);
     }

@@ -46,6 +46,17 @@ static bool is_overloadable(TokenKind kind) {
     return kind >= TOKEN_plus || kind == TOKEN_comma || kind == TOKEN_arrow;
 }
 
+/* Why none of the program's own is called by it; NULL: one is. */
+static const char *refusal_of(TokenKind kind) {
+    switch ((int)kind) {
+    case TOKEN_equal: return "'=' copies the value; write a method or a constructor";
+    case TOKEN_comma: return "',' gives what is behind it; write a function";
+    case TOKEN_question: return "'?:' gives one of its operands; write a function";
+    case TOKEN_arrow: return "'->' follows a pointer; write a method or a property";
+    default: return NULL;
+    }
+}
+
 Name parse_operator_name(Parser *p) {
     TokenKind kind = (TokenKind)p->token->kind, next = (TokenKind)parser_peek(p, 1)->kind;
     const char *text = token_kind_text(kind);
@@ -58,8 +69,8 @@ Name parse_operator_name(Parser *p) {
         parser_expected(p, "an operator after 'operator'");
         return NULL;
     }
-    if (kind == TOKEN_equal && !p->panic)
-        diag_report(p->syntax->diags, DIAG_assignment_operator, p->token->loc);
+    const char *why = refusal_of(kind);
+    if (why && !p->panic) diag_report(p->syntax->diags, DIAG_operator_refused, p->token->loc, text, why);
     parser_advance(p);
     if (pair) parser_advance(p);
     return name_from(p->syntax->names, format_text(p->arena, "operator%s", text));
