@@ -354,9 +354,11 @@ static bool tuple_compares(Checker *c, const Type *type) {
     return true;
 }
 
-/* A user may define | for an enum; what the prelude has for numbers does not count. */
+/* A user may define | or ~ for an enum; what the prelude has for numbers does not count. Values of cases are constants, which
+ * no function makes. */
 static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
+    if (c->header && c->header->kind == DECL_case) return NULL;
     Candidates found = {0}, *own = arena_new(c->arena, Candidates);
     own->name = c->known.operators[e->op];
     lookup_name(env, own->name, &found);
@@ -365,7 +367,7 @@ static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
             candidates_add(c, own, found.at[i]);
     ExprVec args = {0};
     vec_push(c->arena, &args, a);
-    vec_push(c->arena, &args, b);
+    if (b) vec_push(c->arena, &args, b);
     return own->count ? resolve_call(env, e->loc, own, &args, true) : NULL;
 }
 
@@ -532,11 +534,13 @@ Expr *check_unary(Env *env, Expr *e) {
     switch (op) {
     case OPERATOR_mul: return deref(env, e, a);
     case OPERATOR_bit_and: return address(env, e, a);
-    case OPERATOR_not: return logical_not(env, e, a);
     case OPERATOR_increment:
     case OPERATOR_decrement: return step(env, e, a, false);
     default: break;
     }
+    Expr *of_enum = a->type->kind == TYPE_enum ? enum_operator(env, e, a, NULL) : NULL;
+    if (of_enum) return of_enum;
+    if (op == OPERATOR_not) return logical_not(env, e, a);
     if (a->type->kind == TYPE_enum && op == OPERATOR_bit_not) {
         Expr *bits = from_enum(env, a);
         return convert_node(c, builtin(env, e->loc, op, bits->type, bits, NULL), a->type, CONVERT_enum);

@@ -305,16 +305,32 @@ static void give_group_size(Parser *p, Decl *decl) {
     vec_push(p->arena, &decl->attributes, attribute);
 }
 
-/* extern "C" { ... }: as if each declaration said so. */
-static bool parse_linkage_block(Parser *p, Place place, DeclVec *out) {
-    bool block = place == PLACE_global && parser_at_word(p, KEYWORD_extern) &&
-                 parser_peek(p, 1)->kind == TOKEN_string && parser_peek(p, 2)->kind == TOKEN_brace_open;
-    if (!block) return false;
-    parser_advance(p);
-    parser_advance(p);
+/* How many tokens come before the brace of a block that is no scope; 0: it is none. */
+static int starts_open_block(const Parser *p, Place place) {
+    switch (token_word(p->token)) {
+    case KEYWORD_extern: /* extern "C" { ... } */
+        return place == PLACE_global && parser_peek(p, 1)->kind == TOKEN_string &&
+                       parser_peek(p, 2)->kind == TOKEN_brace_open
+                   ? 2
+                   : 0;
+    case KEYWORD_file_decl: return place == PLACE_global && parser_peek(p, 1)->kind == TOKEN_brace_open;
+    case KEYWORD_transparent_block:
+    case KEYWORD_ignored_block: return parser_peek(p, 1)->kind == TOKEN_brace_open;
+    default: return 0;
+    }
+}
+
+/* Declarations in a block that stand as if they were around it, or tokens that stand for nothing. */
+static bool parse_open_block(Parser *p, Place place, DeclVec *out) {
+    bool ignored = token_word(p->token) == KEYWORD_ignored_block;
+    int words = starts_open_block(p, place);
+    if (!words) return false;
+    while (words--) parser_advance(p);
     bool entered = parser_enter(p);
     int open = parser_open_bracket(p, TOKEN_brace_open, "'{'");
-    while (entered && open >= 0 && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
+    int closing = p->file->match[open];
+    if (ignored) parser_jump(p, closing > open && closing < p->end ? closing : p->end);
+    while (entered && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
         parse_declaration(p, place, out);
     parser_close_bracket(p, open);
     parser_leave(p);
@@ -324,7 +340,7 @@ static bool parse_linkage_block(Parser *p, Place place, DeclVec *out) {
 void parse_declaration(Parser *p, Place place, DeclVec *out) {
     int before = p->at, first = out->count;
     Prefix prefix = {.doc_at = p->token->loc};
-    if (parse_linkage_block(p, place, out)) return;
+    if (parse_open_block(p, place, out)) return;
     parse_prefix(p, &prefix);
     parse_declaration_after(p, place, &prefix, out);
     for (int i = first; p->group_size.count && place == PLACE_global && i < out->count; i++)
