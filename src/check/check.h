@@ -170,6 +170,7 @@ typedef struct Sema {
     DeclVec specials;   /* generic function: what stands for specialisations with derivatives */
     FuncRef special_of; /* ... the function, with arguments in terms of their parameters */
     bool derivatives_done, derivatives_busy, pass_done;
+    bool derivatives_broken; /* one that was named cannot be used, which was told */
     Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
     Decl *member_said_in;    /* ... the extension that has it on an extern field; NULL: it is on the field */

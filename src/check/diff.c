@@ -359,7 +359,9 @@ static Candidates *candidates_of(Checker *c, Decl *from, Expr *expr) {
 /* [ForwardDerivative(f)] and the like, on the primal */
 static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind kind, FuncRef *out) {
     if (!attribute || out->decl) return;
+    bool *broken = &decl_sema(c, primal)->derivatives_broken;
     Candidates *list = candidates_of(c, primal, attribute->args.at[0]);
+    *broken |= !list;
     if (!list) return;
     for (int i = 0; i < list->count; i++)
         if (matches(c, primal, &list->at[i], kind, out)) return;
@@ -370,6 +372,7 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
             return;
     for (int i = 0; i < list->count; i++)
         if (matches_nearly(c, primal, &list->at[i], kind, out)) return;
+    *broken = true;
     report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
 }
 
@@ -526,6 +529,10 @@ static void resolve_others(Checker *c, Decl *primal) {
             if (fits) link(c, primal, ref, slot_of(c, primal, (LinkKind)k));
             else if (names_function(targets, primal))
                 resolve_special(c, primal, targets, derivative, (LinkKind)k);
+            Sema *sema = decl_sema(c, primal);
+            bool beside = decl_type_around(primal) == decl_type_around(derivative);
+            if (!fits && beside && targets && targets->count == 1 && !sema->specials.count)
+                sema->derivatives_broken = true;
         }
     }
 }
@@ -670,7 +677,7 @@ bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
     func = check_differentiated(c, func);
     Sema *sema = decl_sema(c, func);
     if (func->flags & (DECL_TREAT_AS_DIFF | (mode == DIFF_fwd ? DECL_FWD : DECL_BWD))) return true;
-    if (check_is_inlined(func)) return true;
+    if (check_is_inlined(func) || sema->derivatives_broken) return true;
     if (sema->derivatives_busy) return false;
     if (mode == DIFF_fwd) return sema->fwd.decl != NULL;
     if (sema->bwd.decl || !sema->fwd.decl) return sema->bwd.decl != NULL;
