@@ -4,13 +4,18 @@
  * derivative of an accessor, which puts adjoints into an object and adds that to a buffer. What else it may do, to print something say, is no sum, and not idle. */
 #include "autodiff/ad.h"
 
-enum { MOST_CALLS = 8 }; /* in each other, that are looked into */
+enum {
+    MOST_CALLS = 8,    /* in each other, that are looked into */
+    MOST_STEPS = 20000 /* instructions that are looked at, for one way */
+};
 
 typedef struct Idle {
     Ad *ad;
+    Arena *scratch;
     const Inst *loop; /* NULL: it is a function that is looked at */
     const Way *ways;
     int nways, depth;
+    int *steps;       /* left */
     Map zeros;        /* values; memory that a parameter is the address of */
     Map same;         /* value -> another that it equals */
     Map own;          /* parameters that are addresses of what is gone when the round ends */
@@ -29,9 +34,7 @@ static Val *now(const Idle *x, Val *v) {
     return other ? other : v;
 }
 
-static void put(const Idle *x, Map *map, const Val *v, Val *to) {
-    map_put(x->ad->arena, map, PTR_KEY(v), to);
-}
+static void put(const Idle *x, Map *map, const Val *v, Val *to) { map_put(x->scratch, map, PTR_KEY(v), to); }
 
 static bool is_zero(const Idle *x, Val *v) {
     v = now(x, v);
@@ -140,13 +143,13 @@ static void pass_arguments(const Idle *x, const Inst *call, Idle *in) {
 
 static void visit_call(Idle *x, const Inst *call) {
     Func *callee = call->callee;
-    ad_complete(x->ad, callee);
+    if (!callee->derivation.of) ad_complete(x->ad, callee); /* a derivative may need what is being made */
     if (!callee->body || x->depth == MOST_CALLS) {
         x->is_idle = false;
         return;
     }
-    Idle in = {.ad = x->ad, .depth = x->depth + 1, .is_idle = true};
-    in.gives_zero = arena_array(x->ad->arena, bool, call->nresults + 1);
+    Idle in = {.ad = x->ad, .scratch = x->scratch, .depth = x->depth + 1, .steps = x->steps, .is_idle = true};
+    in.gives_zero = arena_array(x->scratch, bool, call->nresults + 1);
     for (int i = 0; i < call->nresults; i++) in.gives_zero[i] = true;
     pass_arguments(x, call, &in);
     visit_region(&in, callee->body);
@@ -231,14 +234,20 @@ static void visit_inst(Idle *x, const Inst *inst) {
 }
 
 static void visit_region(Idle *x, const Region *region) {
-    for (const Inst *inst = region->first; inst && x->is_idle; inst = inst->next) visit_inst(x, inst);
+    for (const Inst *inst = region->first; inst && x->is_idle; inst = inst->next) {
+        visit_inst(x, inst);
+        x->is_idle &= --*x->steps > 0;
+    }
 }
 
 bool ad_is_idle(Ad *ad, const Inst *loop, const Way *ways, int count) {
     const Region *body = loop->regions[1];
-    Idle x = {.ad = ad, .loop = loop, .ways = ways, .nways = count, .is_idle = true};
+    int steps = MOST_STEPS;
+    Idle x = {.ad = ad, .loop = loop, .ways = ways, .nways = count, .steps = &steps, .is_idle = true};
+    x.scratch = arena_scratch(ad->arena);
     visit_region(&x, body);
     for (int i = 1; i < body->nparams && x.is_idle; i++)
         x.is_idle = now(&x, body->last->args[i]) == body->params[i];
+    arena_free(x.scratch);
     return x.is_idle;
 }
