@@ -46,9 +46,11 @@ static bool only_counts(const Func *func) {
 }
 
 /* Straight code that autodiff has made. What a reverse pass is handed by the primal is then seen with what it was computed from: the adjoint of an exponential can be
- * too small for a float where that of its exponent is not (factors.c). */
+ * too small for a float where that of its exponent is not (factors.c). What it takes as a constant would be one no longer. */
 static bool is_straight_derivative(const Func *func) {
     if (!(func->flags & FUNC_GENERATED) || !func->body || func->derivation.of) return false;
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_NO_DIFF) return false;
     for (const Inst *inst = func->body->first; inst; inst = inst->next)
         if (inst->nregions || inst->op == OP_call || op_has(inst->op, OP_WRITES) ||
             op_has(inst->op, OP_EFFECT))
