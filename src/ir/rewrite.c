@@ -243,14 +243,25 @@ static Val *rewrite_conversion(const Rewrite *r) {
     return skip ? build_convert(r->b, origin, r->type) : NULL;
 }
 
-/* ---- products that keep zero: with a constant that is a plain number they are products like any other */
+/* ---- products that keep zero: with a constant that is a plain number, or a choice of such as the sign of something, they are products like any other */
 
 static bool is_plain_number(const Val *v) {
     return val_is_const(v) && type_is_float(v->type) && isnormal(v->real);
 }
 
+static bool is_choice_of_numbers(const Val *v, int depth) {
+    if (val_is_const(v)) return type_is_float(v->type) && isfinite(v->real);
+    return is_inst(v, OP_select) && depth > 0 && is_choice_of_numbers(operand(v, 1), depth - 1) &&
+           is_choice_of_numbers(operand(v, 2), depth - 1);
+}
+
+static bool is_plain_factor(const Val *v) {
+    enum { CHOICES = 3 };
+    return is_plain_number(v) || (!val_is_const(v) && is_choice_of_numbers(v, CHOICES));
+}
+
 static Val *rewrite_guarded(const Rewrite *r) {
-    bool plain = is_plain_number(r->args[1]) || (r->op == OP_scale && is_plain_number(r->args[0]));
+    bool plain = is_plain_number(r->args[1]) || (r->op == OP_scale && is_plain_factor(r->args[0]));
     return plain ? build_op(r->b, r->op == OP_scale ? OP_mul : OP_div, r->type, r->args, 2) : NULL;
 }
 

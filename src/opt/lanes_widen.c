@@ -71,21 +71,6 @@ void lanes_copy(Lanes *lanes, Inst *inst) { inst_append(lanes->b.region, clone_i
 
 /* ---- operations on each lane */
 
-/* A number, or one of several, such as the sign of something. */
-static bool is_choice_of_numbers(const Val *v, int depth) {
-    if (val_is_const(v)) return type_is_float(v->type) && isfinite(v->real);
-    const Inst *inst = v->kind == VAL_inst && v->inst->op == OP_select ? v->inst : NULL;
-    return inst && depth > 0 && is_choice_of_numbers(inst_operand(inst, 1), depth - 1) &&
-           is_choice_of_numbers(inst_operand(inst, 2), depth - 1);
-}
-
-/* Lanes branch around nothing, so that the guard of a product costs more than the product: it goes where the other factor is no infinity. */
-static Op op_for_all(const Inst *inst) {
-    enum { CHOICES = 3 };
-    bool is_plain = inst->op == OP_scale && is_choice_of_numbers(inst_operand(inst, 0), CHOICES);
-    return is_plain ? OP_mul : (Op)inst->op;
-}
-
 static void widen_elementwise(Lanes *lanes, Inst *inst) {
     const Val *result = inst->results[0];
     uint32_t bits = varies(lanes, result);
@@ -102,8 +87,8 @@ static void widen_elementwise(Lanes *lanes, Inst *inst) {
         bool any_order = inst_has(inst, INST_FREE);
         if (any_order && inst->op == OP_sub) args[1] = build_unary(&lanes->b, OP_neg, args[1]);
         parts[i] = any_order ? build_sum(&lanes->b, args[0], args[1])
-                             : build_op(&lanes->b, op_for_all(inst), wide ? lanes_row(lanes, type) : type,
-                                        args, inst->nargs);
+                             : build_op(&lanes->b, (Op)inst->op, wide ? lanes_row(lanes, type) : type, args,
+                                        inst->nargs);
     }
     lanes_define(lanes, result, parts);
 }

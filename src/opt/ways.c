@@ -2,6 +2,10 @@
  *
  *     d = (none ? 0 : x) * (all ? 1 : 0.5);      if (none) d = 0; else if (all) d = x; else d = x * 0.5;
  *
+ * Where two share, what one gets the other does not, and both are chosen at once:
+ *
+ *     if (a < b) d = 0, e = x; else if (b < a) d = x, e = 0; else d = x * 0.5, e = x * 0.5;
+ *
  * Such a loop waits for its own number from round to round. A round goes the way of the one before, as a rule: a branch is foreseen, and what follows from it is done while the number is on its way,
  * where a choice waits for its condition and for both sides. LLVM chooses nevertheless, unless it is told that a way is likely: all of these are called that (inst_goes_ways, too).
  *
@@ -18,6 +22,7 @@ enum { MOST_REST = 400 }; /* instructions of a round that are there twice */
 
 typedef struct Ways {
     Arena *scratch;
+    VEC(Inst *) products; /* of shares, in a loop */
     bool changed;
 } Ways;
 
@@ -31,43 +36,84 @@ static const Inst *choice_of(const Val *v, bool (*is_first)(const Val *v)) {
 
 static bool is_finite(const Val *v) { return val_is_const(v) && isfinite(v->real); }
 
-/* All of it, or a part. */
-static Val *share(Builder *b, const Inst *weight, Val *x) {
-    const Type *type = x->type;
-    Inst *choice = build_if(b, inst_operand(weight, 0), &type, 1);
-    choice->flags |= INST_LIKELY;
-    Builder whole = build_at_end(choice->regions[0]), part = build_at_end(choice->regions[1]);
-    Val *product = build_binary(&part, OP_mul, x, inst_operand(weight, 2));
-    build_yield(&whole, &x, 1);
-    build_yield(&part, &product, 1);
-    return choice->results[0];
-}
+/* A part of a number, all of it, or nothing. */
+typedef struct Share {
+    const Inst *weight, *some; /* NULL: it is none */
+} Share;
 
-/* Of something, or nothing. */
-static Val *share_or_none(Builder *b, const Inst *weight, const Inst *some) {
-    Val *zero = inst_operand(some, 1);
-    const Type *type = zero->type;
-    Inst *choice = build_if(b, inst_operand(some, 0), &type, 1);
-    choice->flags |= INST_LIKELY;
-    Builder none = build_at_end(choice->regions[0]), other = build_at_end(choice->regions[1]);
-    Val *shared = share(&other, weight, inst_operand(some, 2));
-    build_yield(&none, &zero, 1);
-    build_yield(&other, &shared, 1);
-    return choice->results[0];
-}
-
-static void visit_product(void *user, Inst *inst) {
-    Ways *w = user;
+static Share share_of(const Inst *inst) {
     for (int i = 0; i < 2 && inst->op == OP_mul; i++) {
-        const Inst *weight = choice_of(inst_operand(inst, i), val_is_one),
-                   *some = choice_of(inst_operand(inst, 1 - i), val_is_zero);
-        if (!weight || !some || !is_finite(inst_operand(weight, 2))) continue;
-        Builder b = build_before(inst);
-        inst->results[0]->forward = share_or_none(&b, weight, some);
-        inst_remove(inst);
-        w->changed = true;
-        return;
+        Share share = {choice_of(inst_operand(inst, i), val_is_one),
+                       choice_of(inst_operand(inst, 1 - i), val_is_zero)};
+        if (share.weight && share.some && is_finite(inst_operand(share.weight, 2))) return share;
     }
+    return (Share){0};
+}
+
+static Val *of(const Share *share) { return inst_operand(share->some, 2); }
+static Val *none(const Share *share) { return inst_operand(share->some, 1); }
+
+static Val *part(Builder *b, const Share *share) {
+    return build_binary(b, OP_mul, of(share), inst_operand(share->weight, 2));
+}
+
+/* a < b and b < a, which are not both true. */
+static bool are_opposite(const Val *v, const Val *other) {
+    if (v->kind != VAL_inst || v->inst->op != OP_lt || other->kind != VAL_inst || other->inst->op != OP_lt)
+        return false;
+    return inst_operand(v->inst, 0) == inst_operand(other->inst, 1) &&
+           inst_operand(v->inst, 1) == inst_operand(other->inst, 0);
+}
+
+/* What is behind it gets the rest of the same number. */
+static Inst *find_other(const Inst *inst, const Share *share) {
+    const Val *without = inst_operand(share->some, 0), *whole = inst_operand(share->weight, 0);
+    if (!are_opposite(without, whole)) return NULL;
+    for (Inst *at = inst->next; at; at = at->next) {
+        Share other = share_of(at);
+        if (other.some && of(&other) == of(share) && inst_operand(other.some, 0) == whole &&
+            inst_operand(other.weight, 0) == without)
+            return at;
+    }
+    return NULL;
+}
+
+/* `shares`: of one, or of the two that are opposite. */
+static Inst *choose(Builder *b, const Share *shares, int count) {
+    const Type *types[] = {of(shares)->type, of(shares)->type};
+    Inst *outer = build_if(b, inst_operand(shares->some, 0), types, count);
+    Builder without = build_at_end(outer->regions[0]), with = build_at_end(outer->regions[1]);
+    Inst *inner = build_if(&with, inst_operand(shares->weight, 0), types, count);
+    Builder whole = build_at_end(inner->regions[0]), divided = build_at_end(inner->regions[1]);
+    outer->flags |= INST_LIKELY;
+    inner->flags |= INST_LIKELY;
+    build_yield(&without, (Val *[]){none(shares), of(shares)}, count);
+    build_yield(&whole, (Val *[]){of(shares), count > 1 ? none(shares + 1) : NULL}, count);
+    Val *parts[] = {part(&divided, shares), count > 1 ? part(&divided, shares + 1) : NULL};
+    build_yield(&divided, parts, count);
+    build_yield(&with, inner->results, count);
+    return outer;
+}
+
+static void replace(Inst *inst, Val *by) {
+    inst->results[0]->forward = by;
+    inst_remove(inst);
+}
+
+static void choose_shares(Ways *w, Inst *inst) {
+    Share shares[2] = {share_of(inst)};
+    Inst *other = find_other(inst, shares);
+    if (other) shares[1] = share_of(other);
+    Builder b = build_before(inst);
+    const Inst *choice = choose(&b, shares, other ? 2 : 1);
+    if (other) replace(other, choice->results[1]);
+    replace(inst, choice->results[0]);
+    w->changed = true;
+}
+
+static void note_product(void *user, Inst *inst) {
+    Ways *w = user;
+    if (share_of(inst).some) vec_push(w->scratch, &w->products, inst);
 }
 
 /* ---- the rest of the round */
@@ -158,8 +204,12 @@ static bool is_of_one_item(const Region *body) {
 
 static void visit_loop(void *user, Inst *inst) {
     if (inst->op != OP_loop || !inst->hints.ways || !is_of_one_item(inst->regions[1])) return;
-    part_round(user, inst->regions[1]);
-    region_walk(inst->regions[1], visit_product, user);
+    Ways *w = user;
+    part_round(w, inst->regions[1]);
+    w->products.count = 0;
+    region_walk(inst->regions[1], note_product, w);
+    for (int i = 0; i < w->products.count; i++)
+        if (!w->products.at[i]->results[0]->forward) choose_shares(w, w->products.at[i]);
 }
 
 bool opt_ways(Func *func) {
