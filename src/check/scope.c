@@ -141,14 +141,11 @@ static Visibility own_visibility(Checker *c, const Decl *decl) {
     if (decl->modifiers & MODIFIER_public) return VISIBLE_public;
     if (decl->modifiers & MODIFIER_private) return VISIBLE_private;
     if (decl->modifiers & MODIFIER_internal) return VISIBLE_internal;
-    const Decl *parent = decl->parent;
-    if (parent &&
-        (parent->kind == DECL_interface || parent->kind == DECL_enum || parent->kind == DECL_property ||
-         parent->kind == DECL_subscript || parent->kind == DECL_namespace))
-        return parent->kind == DECL_namespace && (decl_module(decl)->flags & DECL_MODERN) ? VISIBLE_internal
-               : parent->kind == DECL_namespace                                           ? VISIBLE_public
-                                                : own_visibility(c, parent);
     if (decl->kind == DECL_namespace || decl->kind == DECL_extension) return VISIBLE_public;
+    const Decl *parent = decl->parent;
+    if (parent && (parent->kind == DECL_interface || parent->kind == DECL_enum ||
+                   parent->kind == DECL_property || parent->kind == DECL_subscript))
+        return own_visibility(c, parent);
     return decl_module(decl)->flags & DECL_MODERN ? VISIBLE_internal : VISIBLE_public;
 }
 
