@@ -92,6 +92,38 @@ int emit_rounds_in_a_row(const Inst *loop) {
     return is_long && rounds % AT_ONCE == 0 ? AT_ONCE : 1;
 }
 
+/* ---- loops that are left as they are */
+
+static bool is_innermost(const Inst *loop) {
+    const Region *body = loop->regions[1];
+    for (const Inst *inst = body->first; inst; inst = inst->next)
+        if (inst->nregions || inst->op == OP_call) return false;
+    return body->last->op == OP_yield;
+}
+
+/* Counters apart, does a round need what the one before it has made? */
+static bool has_order(const Inst *loop) {
+    int64_t step;
+    for (int i = 0; i < loop->nargs; i++)
+        if (!loop_adds_freely(loop, i) && !loop_step(loop, i, &step)) return true;
+    return false;
+}
+
+static bool is_for_what_is_left(const Inst *loop) {
+    const Inst *around = inst_loop_around(loop);
+    while (around && !around->hints.few) around = inst_loop_around(around);
+    return around;
+}
+
+Unrolling emit_unrolling(const Inst *loop, bool has_short_vectors) {
+    enum { MANY_ROUNDS = 12, MOST_UNROLLED = 64 };
+    int64_t rounds = rounds_of(loop);
+    if (is_for_what_is_left(loop)) return rounds > MOST_ROUNDS ? UNROLL_never : UNROLL_freely;
+    if (!has_short_vectors || rounds < MANY_ROUNDS || rounds > MOST_UNROLLED || !is_innermost(loop))
+        return UNROLL_freely;
+    return has_order(loop) ? UNROLL_never : UNROLL_as_vectors;
+}
+
 /* ---- several rounds at once */
 
 /* Loops inside are written out, also in what is called. */

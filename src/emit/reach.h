@@ -134,6 +134,11 @@ bool emit_is_written_out(const Reached *reached,
                          const Inst *loop); /* it is best replaced by its rounds, one after the other */
 /* How many rounds of a loop over vectors are best written out: LLVM, which makes none of such loops, does so of itself only if it can write out all; 1: no more than there is. */
 int emit_rounds_in_a_row(const Inst *loop);
+/* How LLVM is to write out a loop of more than a few rounds. It would do so before it looks for vectors, and every pass from there on has as many instructions more, the longest time that large functions take;
+ * vectors are found in the loop as well, and what is left of it then may be written out. Where rounds wait for each other there is nothing to gain; nor where a loop does what is left for it to do. */
+typedef enum Unrolling { UNROLL_freely, UNROLL_as_vectors, UNROLL_never } Unrolling;
+/* `has_short_vectors`: so few rounds fill some. */
+Unrolling emit_unrolling(const Inst *loop, bool has_short_vectors);
 /* Of a loop whose rounds are best done so (ir/atonce.c); else 1. */
 int emit_rounds_at_once(const Reached *reached, const Inst *loop);
 

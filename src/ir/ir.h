@@ -611,6 +611,7 @@ Val *const *ir_constants_at(const Val *address);
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
 bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
 const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
+bool loop_adds_freely(const Inst *loop, int index);  /* is the carried value a sum that has no order? */
 bool inst_goes_ways(
     const Inst *inst); /* a choice of a number in a loop that goes ways: a branch does better */
 int inst_loops_around(const Inst *inst);

@@ -26,6 +26,11 @@ const Inst *inst_loop_around(const Inst *inst) {
     return region->owner;
 }
 
+bool loop_adds_freely(const Inst *loop, int index) {
+    const Val *next = inst_operand(loop->regions[1]->last, index);
+    return next->kind == VAL_inst && next->inst->op == OP_add && inst_has(next->inst, INST_FREE);
+}
+
 bool inst_goes_ways(const Inst *inst) {
     if (inst->op != OP_select || !type_is_float(inst->results[0]->type)) return false;
     const Inst *loop = inst_loop_around(inst);

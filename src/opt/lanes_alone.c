@@ -118,8 +118,7 @@ static bool is_for_vectors(const Lanes *lanes, const Inst *loop) {
     const Region *body = loop->regions[1];
     bool does = false;
     for (int i = 0; i < loop->nargs && body->last->op == OP_yield; i++) {
-        const Val *next = ir_resolve(body->last->args[i]);
-        bool is_sum = next->kind == VAL_inst && next->inst->op == OP_add && inst_has(next->inst, INST_FREE);
+        bool is_sum = loop_adds_freely(loop, i);
         int64_t step;
         if (!is_sum && !loop_step(loop, i, &step)) return false;
         does |= is_sum;

@@ -182,14 +182,29 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
     }
 }
 
+static void set_wishes(Emitter *e, LLVMValueRef branch, LLVMMetadataRef *wishes, int count) {
+    static const char kind[] = "llvm.loop";
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
+                    LLVMMetadataAsValue(e->context, emit_own_node(e, wishes, count)));
+}
+
+static LLVMMetadataRef wish_of(Emitter *e, const char *wish, LLVMMetadataRef more) {
+    LLVMMetadataRef parts[] = {LLVMMDStringInContext2(e->context, wish, strlen(wish)), more};
+    return LLVMMDNodeInContext2(e->context, parts, more ? 2 : 1);
+}
+
 /* What LLVM is to do with the loop to which the branch goes back. */
 void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish, int number) {
-    static const char kind[] = "llvm.loop";
-    LLVMMetadataRef parts[] = {LLVMMDStringInContext2(e->context, wish, strlen(wish)),
-                               LLVMValueAsMetadata(emit_i32(e, number))};
-    LLVMMetadataRef node = emit_own_node(e, LLVMMDNodeInContext2(e->context, parts, number > 0 ? 2 : 1));
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
-                    LLVMMetadataAsValue(e->context, node));
+    LLVMMetadataRef node = wish_of(e, wish, number > 0 ? LLVMValueAsMetadata(emit_i32(e, number)) : NULL);
+    set_wishes(e, branch, &node, 1);
+}
+
+/* It is not written out, unless it has become vectors: what is wished of that is something else, that it ends. */
+static void wish_for_vectors(Emitter *e, LLVMValueRef branch) {
+    LLVMMetadataRef ends = wish_of(e, "llvm.loop.mustprogress", NULL);
+    LLVMMetadataRef wishes[] = {wish_of(e, "llvm.loop.unroll.disable", NULL),
+                                wish_of(e, "llvm.loop.vectorize.followup_all", ends)};
+    set_wishes(e, branch, wishes, 2);
 }
 
 /* The copy of a loop for indices that are out of range, and what does the rounds that others have left, is neither unrolled nor vectorised, which would take as long as for the other one;
@@ -198,10 +213,15 @@ static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
     bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few;
     int in_a_row = is_rare || loop->looks ? 1 : emit_rounds_in_a_row(loop->inst);
+    bool is_free = loop->looks || e->device,
+         has_short_vectors = e->habits.row == 16 && !target_masks_vectors();
+    Unrolling unrolling = is_free ? UNROLL_freely : emit_unrolling(loop->inst, has_short_vectors);
     if (branch && is_rare) emit_wish(e, branch, "llvm.loop.disable_nonforced", 0);
     else if (branch && !loop->looks && emit_is_written_out(&e->reached, loop->inst))
         emit_wish(e, branch, "llvm.loop.unroll.full", 0);
     else if (branch && in_a_row > 1) emit_wish(e, branch, "llvm.loop.unroll.count", in_a_row);
+    else if (branch && unrolling == UNROLL_never) emit_wish(e, branch, "llvm.loop.unroll.disable", 0);
+    else if (branch && unrolling == UNROLL_as_vectors) wish_for_vectors(e, branch);
 #if defined(__aarch64__)
     else if (branch && !e->device && emit_rounds_at_once(&e->reached, loop->inst) > 1)
         emit_wish(e, branch, "llvm.loop.vectorize.width", emit_rounds_at_once(&e->reached, loop->inst));

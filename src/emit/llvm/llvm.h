@@ -198,8 +198,8 @@ LLVMValueRef emit_external(Emitter *e, const char *name, LLVMTypeRef result, LLV
 LLVMValueRef emit_call_external(Emitter *e, LLVMValueRef function, LLVMValueRef *args, int nargs);
 LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes);
 void emit_tag(Emitter *e, LLVMValueRef access, int space);
-LLVMMetadataRef emit_own_node(Emitter *e,
-                              LLVMMetadataRef other); /* told from all others by that it names itself */
+LLVMMetadataRef emit_own_node(Emitter *e, LLVMMetadataRef *others,
+                              int count); /* told from all others by that it names itself */
 LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */

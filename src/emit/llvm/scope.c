@@ -16,9 +16,9 @@ static void declare(Emitter *e, LLVMMetadataRef scope) {
 static LLVMMetadataRef *scopes_of(Emitter *e, ApartMark apart) {
     LLVMMetadataRef *scopes = map_get(&e->at->scopes, apart.nest);
     if (scopes) return scopes;
-    LLVMMetadataRef domain = emit_own_node(e, NULL);
+    LLVMMetadataRef domain = emit_own_node(e, NULL, 0);
     scopes = arena_array(&e->arena, LLVMMetadataRef, apart.count);
-    for (int i = 0; i < apart.count; i++) declare(e, scopes[i] = emit_own_node(e, domain));
+    for (int i = 0; i < apart.count; i++) declare(e, scopes[i] = emit_own_node(e, &domain, 1));
     map_put(&e->arena, &e->at->scopes, apart.nest, scopes);
     return scopes;
 }

@@ -195,9 +195,12 @@ void emit_tag(Emitter *e, LLVMValueRef access, int space) {
     if (LLVMIsAInstruction(access)) LLVMSetMetadata(access, e->tag_kind, e->tags[space]);
 }
 
-LLVMMetadataRef emit_own_node(Emitter *e, LLVMMetadataRef other) {
-    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0), parts[] = {self, other};
-    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, other ? 2 : 1);
+LLVMMetadataRef emit_own_node(Emitter *e, LLVMMetadataRef *others, int count) {
+    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0);
+    LLVMMetadataRef *parts = arena_array(&e->arena, LLVMMetadataRef, count + 1);
+    parts[0] = self;
+    for (int i = 0; i < count; i++) parts[i + 1] = others[i];
+    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, (size_t)count + 1);
     LLVMMetadataReplaceAllUsesWith(self, node);
     return node;
 }
