@@ -360,6 +360,9 @@ bool ad_reaches_elsewhere(Ad *ad, Func *func);
 /* ---- choose.c */
 bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in normal form; true: it changed */
 
+/* ---- counted.c */
+bool ad_compute_counted(Func *flat); /* in normal form; true: it changed */
+
 /* ---- sink.c */
 void ad_sink(Ad *ad, Func *func);
 void ad_sink_differentials(Ad *ad, const Making *making);

@@ -409,6 +409,7 @@ static const struct {
     {"upward", 1, .run = opt_upward},
     {"late", 1, .run = opt_late_sums},
     {"dce", 1, .run = opt_dce},
+    {"rejoin", 1, .run = opt_rejoin, .simplifies = true, .cleans = true},
     {"parts", 1, .run = pass_parts},
     {"siblings", 1, .run = pass_siblings},
     {"asked", 1, .run = pass_asked},

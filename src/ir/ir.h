@@ -638,6 +638,7 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps o
 /* Does the condition fail after finitely many iterations, whatever the values? */
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
 Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
+Val *loop_trip_before(Inst *at, Inst *loop); /* ... before one around it */
 
 /* ---- nest.c */
 double loop_known_rounds(const Inst *loop); /* as constants say; 0: they do not */

@@ -248,16 +248,18 @@ static Val *checked_trip(Count *c, Val *trip) {
 }
 
 /* A step of one jumps over nothing: with `<` it ends in time, with `<=` and the last of all numbers it never does. */
-Val *loop_trip(Inst *loop) {
+Val *loop_trip_before(Inst *at, Inst *loop) {
     const Region *condition = loop->regions[0];
     const Inst *test = condition->first;
     if (!test || test->next != condition->last || inst_operand(condition->last, 0) != test->results[0])
         return NULL;
     Module *m = loop->func->module;
-    Count c = {.b = build_before(loop), .loop = loop, .word = type_basic(m->types, TYPE_int64)};
+    Count c = {.b = build_before(at), .loop = loop, .word = type_basic(m->types, TYPE_int64)};
     int64_t step;
     if (test->op == OP_ne || !loop_comparison(loop, test, &c.test)) return NULL;
-    if (inst_contains(loop, c.test.limit) || !loop_step(loop, c.test.index, &step)) return NULL;
+    if (inst_contains(at, c.test.limit) || inst_contains(at, ir_resolve(loop->args[c.test.index])))
+        return NULL;
+    if (!loop_step(loop, c.test.index, &step)) return NULL;
     if (step == 0 || step == INT64_MIN || (step > 0) != c.test.up) return NULL;
     c.size = step > 0 ? step : -step;
     Val *start = ir_resolve(loop->args[c.test.index]);
@@ -268,3 +270,5 @@ Val *loop_trip(Inst *loop) {
     if (trip->kind == VAL_inst && !trip->name) trip->name = name_from(m->names, "trip");
     return trip;
 }
+
+Val *loop_trip(Inst *loop) { return loop_trip_before(loop, loop); }

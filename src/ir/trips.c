@@ -139,21 +139,23 @@ static bool is_linear(const Inst *loop, const Val *v, int64_t *base, int64_t *sl
     return *base > INT32_MIN && *base < INT32_MAX;
 }
 
-/* The trips of a loop inside, one by one from one number to another: base + slope * the number of the round around, never less than 0. */
+/* The trips of a loop inside, one by one from one number to another: base + slope * the number of the round around, never less than 0. If it is not known how many rounds there are, they must begin at a constant: where more and more are made
+ * each time, none ever comes to the end of the numbers. */
 static bool trips_are_linear(const Inst *loop, const Inst *inner, int64_t *base, int64_t *slope) {
     LoopTest test;
     int64_t step, start, start_slope, limit, limit_slope, rounds = loop_most_trips(loop);
     const Inst *yield = inner->regions[0]->last;
     const Val *condition = yield->op == OP_yield ? inst_operand(yield, 0) : NULL;
-    if (inner->nregions != 2 || rounds > INT32_MAX || !condition || condition->kind != VAL_inst) return false;
-    if (condition->inst->op != OP_lt || !loop_comparison(inner, condition->inst, &test) || !test.up)
-        return false;
+    if (inner->nregions != 2 || !condition || condition->kind != VAL_inst) return false;
+    bool compares = condition->inst->op == OP_lt || condition->inst->op == OP_le;
+    if (!compares || !loop_comparison(inner, condition->inst, &test) || !test.up) return false;
     if (!loop_step(inner, test.index, &step) || step != 1) return false;
     if (!is_linear(loop, inst_operand(inner, test.index), &start, &start_slope, MOST_DEPTH) ||
         !is_linear(loop, ir_resolve(test.limit), &limit, &limit_slope, MOST_DEPTH))
         return false;
-    *base = limit - start;
+    *base = limit - start + test.or_equal;
     *slope = limit_slope - start_slope;
+    if (rounds > INT32_MAX) return start_slope == 0 && *base >= 0 && *slope > 0;
     return *base >= 0 && (rounds == 0 || *base + *slope * (rounds - 1) >= 0);
 }
 

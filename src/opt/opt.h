@@ -53,6 +53,7 @@ bool opt_cse(Func *func);         /* cse.c: one computation, one load for the sa
 bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
 bool opt_asked(Func *func);       /* asked.c: ifs on one condition compute what they share once */
 bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
+bool opt_rejoin(Func *func);      /* rejoin.c: a loop over parts of a loop is that loop */
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */

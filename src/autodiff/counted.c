@@ -1,0 +1,78 @@
+/* Counted: whole numbers that each round adds the same to are computed from the counter of the loop, so that reverse passes need not keep them, and indices are seen to be linear.
+ *
+ *     for (i = 0; i < m; i++) { for (j = 0; j < n; j++) ... a[at + j] ...; at += n; }                at = first + i * n
+ *     for (i = 0; i < m; i++) for (j = 0; j < n; j++) ... a[next++] ...                              next = first + i * max(n, 0), where the inner loop begins
+ *
+ * Steps that are constants are left alone: checkpoint.c knows of them. */
+#include "autodiff/ad.h"
+
+/* A carried value that goes by steps of one, and has the bits that the other has; -1: there is none. */
+static int find_counter(const Inst *loop, const Type *type, int64_t *step) {
+    for (int i = 0; i < loop->nargs; i++) {
+        const Type *own = loop->regions[1]->params[i]->type;
+        bool counts = type_is_integer(own) && type_bits(own) >= type_bits(type) && loop_step(loop, i, step);
+        if (counts && (*step == 1 || *step == -1)) return i;
+    }
+    return -1;
+}
+
+/* What the rounds of a loop inside add to it; NULL: it is not always the same. */
+static Val *find_rounds(Inst *loop, const Val *param, const Val *next) {
+    Inst *inner = next->kind == VAL_inst && next->inst->op == OP_loop ? next->inst : NULL;
+    int64_t step;
+    if (!inner || inner->parent != loop->regions[1] || inst_operand(inner, next->index) != param ||
+        !loop_step(inner, next->index, &step))
+        return NULL;
+    Val *trip = loop_trip_before(loop, inner);
+    Builder b = build_before(loop);
+    if (!trip) return NULL;
+    return build_binary(&b, OP_mul, build_convert(&b, trip, param->type),
+                        ir_const_int(loop->func->module, param->type, step));
+}
+
+/* What each round adds to it; NULL: not always the same, or a constant. */
+static Val *find_step(Inst *loop, int index) {
+    const Val *param = loop->regions[1]->params[index], *next = inst_operand(loop->regions[1]->last, index);
+    int term = loop_term(loop, index);
+    int64_t first, change;
+    if (!type_is_integer(param->type) || type_bits(param->type) < 32 ||
+        loop_ramp(loop, index, &first, &change))
+        return NULL;
+    if (term < 0) return find_rounds(loop, param, next);
+    Val *fixed = inst_operand(next->inst, term);
+    if (inst_contains(loop, fixed)) return NULL;
+    Builder b = build_before(loop);
+    return next->inst->op == OP_sub ? build_unary(&b, OP_neg, fixed) : fixed;
+}
+
+/* first + rounds * step, at the head of a round */
+static void compute(Inst *loop, int index, int counter, int64_t direction, Val *step) {
+    Region *body = loop->regions[1];
+    Builder b = build_before(body->first);
+    Val *now = body->params[counter], *start = inst_operand(loop, counter), *param = body->params[index];
+    Val *rounds = build_binary(&b, OP_sub, direction > 0 ? now : start, direction > 0 ? start : now);
+    Val *moved = build_binary(&b, OP_mul, build_convert(&b, rounds, param->type), step);
+    Val *value = build_binary(&b, OP_add, inst_operand(loop, index), moved);
+    if (value->kind == VAL_inst && !value->name) value->name = param->name;
+    param->forward = value;
+}
+
+static void look_at(void *user, Inst *loop) {
+    bool *changed = user;
+    if (loop->op != OP_loop || loop->nregions != 2 || loop->regions[1]->last->op != OP_yield) return;
+    for (int i = 0; i < loop->nargs; i++) {
+        int64_t direction;
+        int counter = find_counter(loop, loop->regions[1]->params[i]->type, &direction);
+        Val *step = counter >= 0 && counter != i ? find_step(loop, i) : NULL;
+        if (!step) continue;
+        compute(loop, i, counter, direction, step);
+        *changed = true;
+    }
+}
+
+bool ad_compute_counted(Func *flat) {
+    bool changed = false;
+    region_walk(flat->body, look_at, &changed);
+    if (changed) ir_resolve_func(flat);
+    return changed;
+}
