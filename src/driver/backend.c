@@ -78,7 +78,13 @@ static const EmitBackend *jit_backend(SlopeSession *session) {
     return unit_backend(session, session->config.interpret ? EMIT_BACKEND_interp : EMIT_BACKEND_llvm);
 }
 
-void driver_close(SlopeSession *session) { (void)session; /* libraries stay */ }
+/* Libraries stay. */
+void driver_close(SlopeSession *session) {
+    Pipeline *pipeline = session->stages;
+    for (int i = 0; pipeline && i < EMIT_BACKENDS; i++)
+        if (pipeline->backends[i] && pipeline->backends[i]->forget)
+            pipeline->backends[i]->forget(&pipeline->spare);
+}
 
 void driver_unload(SlopeProgram *program) {
     Unit *unit = program->unit;
@@ -106,6 +112,7 @@ static EmitOptions options_of(const SlopeSession *session) {
                          .watch = session->config.strict,
                          .floats = floats_of(session->config.floats),
                          .debug = session->config.debug_info,
+                         .spare = &session->stages->spare,
 #ifndef NDEBUG
                          .verify = true
 #endif

@@ -8,6 +8,7 @@
 
 typedef struct Pipeline {
     const EmitBackend *backends[EMIT_BACKENDS]; /* NULL: not asked for yet */
+    EmitSpare spare;                            /* of machine code */
     Library *library;                           /* what programs share of the prelude ... */
     Syntax *syntax;                             /* ... and what that was read with */
     EmitCache cache;                            /* see unit_cache */

@@ -22,6 +22,11 @@ typedef enum EmitFloats {
     EMIT_floats_fast, /* sums and products in any order, quotients by reciprocals; 0 and -0 are the same */
 } EmitFloats;
 
+/* What a generator of machine code has of one translation for the next: its own. NULL: nothing. */
+typedef struct EmitSpare {
+    void *machines[4]; /* descriptions of this processor, by level */
+} EmitSpare;
+
 typedef struct EmitOptions {
     int level;         /* 0 to 3, as -O0 to -O3 */
     bool unchecked;    /* no range checks on buffers and arrays */
@@ -32,6 +37,7 @@ typedef struct EmitOptions {
     bool sanitize;     /* machine code: every access is watched by the address sanitizer */
     bool verify;       /* check LLVM's view of the module before it is optimised */
     const char *cpu;   /* for files; NULL: this machine. Its features are all assumed. */
+    EmitSpare *spare;  /* of a session; NULL: nothing is left for the next */
 } EmitOptions;
 
 /* Milliseconds, added to what is there. */
@@ -162,6 +168,7 @@ typedef struct EmitBackend {
     void *(*jit_find)(EmitJit *jit, EmitSymbol what, const char *name);
     /* Calls a function that was found: one pointer per parameter, in order, then one per result. From any thread. */
     void (*jit_call)(EmitJit *jit, void *function, void *const *args);
+    void (*forget)(EmitSpare *spare); /* what is in it is freed; NULL: there never is something */
     /* Writes a file. */
     bool (*write)(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
                   EmitError *error);

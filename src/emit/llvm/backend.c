@@ -14,6 +14,7 @@ slope_llvm_backend(void) {
                                         .jit_add = jit_add,
                                         .jit_find = jit_find,
                                         .jit_call = jit_call,
+                                        .forget = target_forget,
                                         .write = file_write,
                                         .make = file_make};
     return &backend;

@@ -389,9 +389,9 @@ Passes passes_of(int level, bool is_device); /* `level` is 0 to 3 */
 
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
-enum { MADE_FOR_ONE = -1 };
-/* Another translation of that level may have it; MADE_FOR_ONE: nobody will. */
-void target_give_back(LLVMTargetMachineRef machine, int level);
+/* It is of no more use here: another translation of that session and level may have it. */
+void target_give_back(LLVMTargetMachineRef machine, const EmitOptions *options);
+void target_forget(EmitSpare *spare);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 /* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is
  * done QUICKLY, which is a word of our own, has the second then, whether or not it had it before: its instructions are selected the quick way. So is ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one. */
@@ -409,7 +409,7 @@ typedef struct Translation {
     LLVMContextRef context;
     LLVMModuleRef llvm;
     LLVMTargetMachineRef machine;
-    int machine_level; /* for target_give_back */
+    EmitOptions made_by; /* for target_give_back: what the machine was made by */
     char init_symbol[64];
     bool uses_runtime;
     bool is_huge;              /* some function is: machine code is made without optimising */

@@ -2,7 +2,6 @@
 #include "emit/llvm/llvm.h"
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #if defined(__aarch64__) && defined(__linux__)
@@ -58,9 +57,6 @@ static LLVMCodeGenOptLevel machine_level(int level) {
     return levels[known_level(level)];
 }
 
-/* Of this processor, by level, between two translations: to make one, and all that LLVM asks of it first, takes as long as to compile a line. */
-static _Atomic(LLVMTargetMachineRef) spare[4];
-
 static LLVMTargetMachineRef new_machine(const EmitOptions *options, EmitError *error) {
     char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
     char *cpu = options->cpu ? LLVMCreateMessage(options->cpu) : LLVMGetHostCPUName();
@@ -83,15 +79,29 @@ static LLVMTargetMachineRef new_machine(const EmitOptions *options, EmitError *e
     return machine;
 }
 
-LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error) {
-    LLVMTargetMachineRef known =
-        options->cpu ? NULL : atomic_exchange(&spare[known_level(options->level)], NULL);
-    return known ? known : new_machine(options, error);
+/* Where that of a level is between two translations: to make one, and all that LLVM asks of it first, takes as long as to compile a line. NULL: nowhere. */
+static void **spare_of(const EmitOptions *options) {
+    return options->spare && !options->cpu ? &options->spare->machines[known_level(options->level)] : NULL;
 }
 
-void target_give_back(LLVMTargetMachineRef machine, int level) {
-    if (level != MADE_FOR_ONE) machine = atomic_exchange(&spare[known_level(level)], machine);
-    if (machine) LLVMDisposeTargetMachine(machine);
+LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error) {
+    void **spare = spare_of(options);
+    LLVMTargetMachineRef known = spare ? *spare : NULL;
+    if (!known) return new_machine(options, error);
+    *spare = NULL;
+    return known;
+}
+
+void target_give_back(LLVMTargetMachineRef machine, const EmitOptions *options) {
+    void **spare = spare_of(options);
+    if (spare && !*spare) *spare = machine;
+    else LLVMDisposeTargetMachine(machine);
+}
+
+void target_forget(EmitSpare *spare) {
+    for (size_t i = 0; i < sizeof spare->machines / sizeof spare->machines[0]; i++)
+        if (spare->machines[i]) LLVMDisposeTargetMachine(spare->machines[i]);
+    *spare = (EmitSpare){{NULL}};
 }
 
 /* ---- a GPU */

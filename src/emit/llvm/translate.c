@@ -85,7 +85,8 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     double start = milliseconds();
     result->machine = wish->device ? target_device(options, wish->device->capability, error)
                                    : target_machine(options, error);
-    result->machine_level = wish->device || options->cpu ? MADE_FOR_ONE : options->level;
+    result->made_by = *options;
+    if (wish->device) result->made_by.spare = NULL;
     if (!result->machine) return false;
     result->context = LLVMContextCreate();
     result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
@@ -126,9 +127,9 @@ static bool hurry(Translation *t, const EmitOptions *options, EmitError *error) 
     quick.level = 0;
     LLVMTargetMachineRef machine = target_machine(&quick, error);
     if (!machine) return false;
-    target_give_back(t->machine, t->machine_level);
+    target_give_back(t->machine, &t->made_by);
     t->machine = machine;
-    t->machine_level = options->cpu ? MADE_FOR_ONE : quick.level;
+    t->made_by = quick;
     return true;
 }
 
@@ -153,7 +154,7 @@ bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes 
 void translation_free(Translation *translation) {
     if (translation->llvm) LLVMDisposeModule(translation->llvm);
     if (translation->context) LLVMContextDispose(translation->context);
-    if (translation->machine) target_give_back(translation->machine, translation->machine_level);
+    if (translation->machine) target_give_back(translation->machine, &translation->made_by);
     for (int i = 0; i < translation->ndefined; i++) free(translation->defined[i]);
     free(translation->defined);
     *translation = (Translation){0};
