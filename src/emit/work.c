@@ -4,7 +4,7 @@
  * and at its start if it calls itself or does much without loops: functions that call each other twice, forty deep. What is
  * known to be done after MUCH_WORK instructions does not look, so that short loops are unrolled as ever. A loop that counts
  * looks once in many rounds: inside it, in between, is a loop that nothing but the counter ends, which can be vectorised
- * (emit/llvm/control.c). All others look in every round, or in every eighth if they do little in one.
+ * (emit/llvm/control.c), unless its rounds do much and wait for each other. All others look in every round, or in every eighth if they do little in one.
  *
  * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their callers; those that call
  * themselves last, as anybody else sees only that they look at their start. On this way it is also found how long the chains of calls are. */
@@ -191,6 +191,44 @@ static int64_t rounds_in_a_row(int64_t body) {
     return body > few ? 1 : body * most > few ? few / body : most;
 }
 
+typedef struct Uses {
+    const Val *of;
+    int count;
+} Uses;
+
+static void count_use(void *user, Inst *inst) {
+    Uses *uses = user;
+    for (int i = 0; i < inst->nargs; i++) uses->count += inst_operand(inst, i) == uses->of;
+}
+
+/* A round computes a number from the one before, other than a sum of which nothing else is made. */
+static bool is_waited_for(const Inst *loop, int index) {
+    Region *body = loop->regions[1];
+    const Val *given = body->params[index], *next = inst_operand(body->last, index);
+    if (!type_is_float(type_element(given->type)) || next == given) return false;
+    Uses uses = {.of = given};
+    region_walk(body, count_use, &uses);
+    return loop_term(loop, index) < 0 ? uses.count > 0 : uses.count > 1;
+}
+
+/* Without what a round may leave out. */
+static int64_t sure_work(const Region *body) {
+    int64_t work = 0;
+    for (const Inst *inst = body->first; inst; inst = inst->next)
+        if (inst->nregions == 0) work += 1 + op_info[inst->op].cost;
+    return work;
+}
+
+/* Then no vectors are made of rounds, and one that does much may as well look: a loop inside a loop takes longer to compile. */
+static bool rounds_wait(const Inst *loop) {
+    enum { MUCH = 176, MOST_ASKED = 64 };
+    const Region *body = loop->regions[1];
+    bool waits = false;
+    if (loop->nregions != 2 || body->last->op != OP_yield || sure_work(body) < MUCH) return false;
+    for (int i = 0; i < body->nparams && i < MOST_ASKED && !waits; i++) waits = is_waited_for(loop, i);
+    return waits;
+}
+
 static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
     Counting counting = {0};
     bool counts = loop_counts(estimate, loop, &counting);
@@ -200,7 +238,8 @@ static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
     int64_t body = work_of_regions(estimate, loop);
     int64_t rounds = ends ? most_rounds(estimate, loop, &counting.test, counting.step) : MUCH_WORK;
     if (times(body, rounds) < MUCH_WORK) return times(body, rounds);
-    rounds = counts && counting.alone ? rounds_of_part(&counting.test, stride, body) : 1;
+    bool in_parts = counts && counting.alone && !rounds_wait(loop);
+    rounds = in_parts ? rounds_of_part(&counting.test, stride, body) : 1;
     if (rounds > 1) {
         set_looks(estimate, loop, rounds, counting.step);
     } else {
