@@ -640,7 +640,9 @@ void check_default_argument(Checker *c, Decl *param) {
     env.this_type = NULL;
     const Decl *context = c->context;
     c->context = func;
+    int large = c->large.count;
     param->init = check_value_of(&env, param->init, param->type);
+    report_large_numbers(c, large);
     param->init->flags |= EXPR_CHECKED;
     c->context = context;
 }

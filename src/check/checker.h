@@ -84,13 +84,14 @@ struct Checker {
     DeclVec unfinished_extensions; /* whose target is not known yet */
     Decl **declared;               /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */
-    Map extensions;                     /* Decl -> DeclVec * */
-    int extension_modules;              /* how many of `modules` are in it */
-    Map conform_cache;                  /* hash of (type, interface) -> CachedWitness */
-    ConformQuery *queries;              /* being answered */
-    bool query_cut;                     /* an answer was given up because it was asked for already */
-    Map conformers;                     /* interface Type -> struct ConformerSet */
-    Map inherited;                      /* interface Type -> TypeVec: itself and what it inherits */
+    Map extensions;        /* Decl -> DeclVec * */
+    int extension_modules; /* how many of `modules` are in it */
+    Map conform_cache;     /* hash of (type, interface) -> CachedWitness */
+    ConformQuery *queries; /* being answered */
+    bool query_cut;        /* an answer was given up because it was asked for already */
+    Map conformers;        /* interface Type -> struct ConformerSet */
+    Map inherited;         /* interface Type -> TypeVec: itself and what it inherits */
+    ExprVec large;         /* numbers without suffix that are infinite, unless they become doubles */
     struct OwnOperators *own_operators; /* by Operator, see operator.c; NULL: not looked for yet */
     VEC(GivenConformance) given;
     bool conformances_done; /* `given` is filled in */
@@ -377,7 +378,9 @@ bool type_can_cast(Env *env, const Type *from, const Type *to);
 Expr *coerce(Env *env, Expr *expr, const Type *to); /* reports if impossible */
 Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
 void note_conversion(Checker *c, const Type *from,
-                     const Type *to); /* what to write where it is not implicit */
+                     const Type *to);             /* what to write where it is not implicit */
+void note_large_number(Checker *c, Expr *e);      /* a float as written */
+void report_large_numbers(Checker *c, int first); /* those of c->large from there on, and forgets them */
 Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
 bool is_conditional(Checker *c, const Type *type); /* Conditional<T, flag> ... */
 Expr *conditional_value(Env *env, Expr *e);        /* ... as an optional */

@@ -4,6 +4,8 @@
  * beats going to floating point, and everything that may lose information comes last. */
 #include "check/checker.h"
 
+#include <math.h>
+
 enum {
     COST_literal = 23,
     COST_literal_unsigned = 32,
@@ -304,7 +306,39 @@ int conversion_cost(Env *env, const Expr *from, const Type *to) {
 
 /* ---- nodes */
 
+/* ---- numbers that are too large
+ *
+ * A number without suffix is a float, unless it becomes a double right away, or what may be one: then it is meant as it is written, which is known when all around it has been looked at. */
+
+static Expr *digits_of(Expr *e) { return is_negative(e) ? e->args.at[0] : e; }
+
+static bool is_infinite_as(double value, TypeKind kind) {
+    if (kind == TYPE_half) return isinf(half_to_float(half_from_double(value)));
+    return kind == TYPE_float && isinf((float)value);
+}
+
+static void report_large(Checker *c, const Expr *e, const char *type) {
+    report_expr(c, e, DIAG_float_overflow, format_text(c->arena, "%g", e->real), type);
+}
+
+void note_large_number(Checker *c, Expr *e) {
+    if (!isinf(e->real) && is_infinite_as(e->real, TYPE_float) && !c->diags->muted)
+        vec_push(c->arena, &c->large, e);
+}
+
+void report_large_numbers(Checker *c, int first) {
+    for (int i = first; i < c->large.count; i++)
+        if (c->large.at[i]) report_large(c, c->large.at[i], "float");
+    c->large.count = first;
+}
+
+static void becomes_double(Checker *c, const Expr *e) {
+    for (int i = 0; i < c->large.count; i++)
+        if (c->large.at[i] == e) c->large.at[i] = NULL;
+}
+
 Expr *convert_node(Checker *c, Expr *e, const Type *to, ConversionKind kind) {
+    if (c->large.count && (to->kind == TYPE_double || type_is_abstract(to))) becomes_double(c, digits_of(e));
     Expr *node = expr_new(c->arena, EXPR_convert, e->loc);
     node->a = e;
     node->type = to;
@@ -370,6 +404,10 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
     bool lossy = target->kind == TYPE_bool || from->kind == TYPE_bool ? target->kind == TYPE_bool
                  : type_is_float(from) ? !type_is_float(target) || type_bits(target) < type_bits(from)
                                        : target->kind == TYPE_half;
+    const Expr *digits = digits_of((Expr *)(uintptr_t)e);
+    bool is_large = digits->kind == EXPR_float && target->kind == TYPE_half && !isinf((float)digits->real) &&
+                    is_infinite_as(digits->real, TYPE_half);
+    if (is_large) report_large(c, digits, "half");
     if (lossy && !(literal && type_is_float(target)))
         report_expr(c, e, DIAG_narrowing, type_str(c, e->type), type_str(c, to));
     else if (!lossy && type_is_float(from) && target->kind == TYPE_double && !literal)

@@ -309,10 +309,13 @@ const char *call_name(Checker *c, Decl *func) {
 const char *function_name(Checker *c, Decl *func) {
     if (func->kind == DECL_func && func->flavour == FUNC_init)
         return format_text(c->arena, "%s.__init", call_name(c, func));
-    bool accessor = func->kind == DECL_func && (func->flavour == FUNC_get || func->flavour == FUNC_set);
+    static const char *const accessors[] = {[FUNC_get] = "get", [FUNC_set] = "set", [FUNC_ref] = "ref"};
+    FuncFlavour flavour = func->kind == DECL_func ? (FuncFlavour)func->flavour : FUNC_plain;
+    bool accessor = flavour == FUNC_get || flavour == FUNC_set || flavour == FUNC_ref;
     if (!accessor) return func->name ? func->name->text : "?";
     const char *owner = func->parent->name ? func->parent->name->text : "__subscript";
-    return format_text(c->arena, "%s.%s", owner, func->flavour == FUNC_get ? "get" : "set");
+    if (decl_sema(c, func)->ref_accessor) flavour = FUNC_ref; /* half of it */
+    return format_text(c->arena, "%s.%s", owner, accessors[flavour]);
 }
 
 static bool is_broken(const FuncSig *sig) {

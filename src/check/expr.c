@@ -64,6 +64,7 @@ static Expr *check_float(Env *env, Expr *e) {
                     : e->suffix == SUFFIX_lf || e->suffix == SUFFIX_l ? TYPE_double
                                                                       : TYPE_float;
     e->type = type_basic(env->c->types, kind);
+    if (e->suffix == SUFFIX_none) note_large_number(env->c, e);
     return e;
 }
 

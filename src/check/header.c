@@ -152,7 +152,9 @@ static void header_of_var(Checker *c, Decl *decl) {
         decl->type = sized ? sized_by_list(&env, type, decl->init) : type;
     } else if (decl->init) {
         Env inside = env_for_decl(c, decl);
+        int large = c->large.count;
         decl->init = check_value(&inside, decl->init);
+        report_large_numbers(c, large);
         decl->type = decl->init->type ? decl->init->type : ERROR_TYPE(c);
         if (decl->type->kind == TYPE_list) {
             report(c, DIAG_list_needs_type, decl->loc);

@@ -678,6 +678,7 @@ void check_decl_body(Checker *c, Decl *decl) {
     c->expr_depth = 0;
     Map *optional = c->optional_bounds;
     c->optional_bounds = NULL;
+    int large = c->large.count;
     if (decl->kind == DECL_func) {
         check_function_body(c, decl);
         if (c->diags->errors > errors) decl->flags |= DECL_BODY_ERRORS;
@@ -687,6 +688,7 @@ void check_decl_body(Checker *c, Decl *decl) {
             check_recomputed(c, decl);
         }
     } else if (decl->kind == DECL_var) check_variable_value(c, decl);
+    report_large_numbers(c, large);
     c->optional_bounds = optional;
     c->diags->muted = muted;
     c->expr_depth = depth;
