@@ -416,6 +416,12 @@ static int compare(Checker *c, const Attempt *a, const Attempt *b) {
     return 0;
 }
 
+int compare_candidates(Checker *c, const Candidate *a, const Candidate *b) {
+    Attempt first = {.candidate = a, .sig = *signature_of(c, a->decl)},
+            second = {.candidate = b, .sig = *signature_of(c, b->decl)};
+    return compare(c, &first, &second);
+}
+
 /* ---- messages */
 
 static const char *arg_types_text(Checker *c, ExprVec *args) {

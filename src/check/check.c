@@ -409,24 +409,34 @@ static Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
 
 const DeclVec *check_modules(Checker *c) { return &c->modules; }
 
-/* Explicit generic arguments must be all there are. With a `loc` it is told what they do not satisfy. */
-static bool complete_candidate(Checker *c, const Candidate *candidate, const Subst **subst, Loc loc) {
-    Decl *decl = candidate->decl;
-    ensure_header(c, decl);
-    *subst = candidate->subst;
-    int n = generic_count(decl);
-    if (n == 0) return candidate->nargs == 0;
-    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
-    return take_written_args(&inference, candidate) && infer_finish(&inference, candidate->subst, subst) &&
-           constraints_hold(c, decl, *subst, loc);
-}
-
 /* f(float, float3): the types of the parameters tell which of several functions is meant. */
 typedef struct Wanted {
     bool is_said;
     bool is_wrong; /* a type was not found */
     VEC(const Type *) types;
 } Wanted;
+
+/* The types of the parameters tell about generic arguments that were not written. */
+static void infer_from_wanted(Inference *inference, const Candidate *candidate, const Wanted *wanted) {
+    const FuncSig *sig = signature_of(inference->c, candidate->decl);
+    for (int i = 0; wanted->is_said && sig->nparams == wanted->types.count && i < sig->nparams; i++)
+        infer_match(inference, check_subst(inference->c, sig->params[i].type, candidate->subst),
+                    wanted->types.at[i]);
+}
+
+/* Explicit generic arguments, and those that follow from the types of parameters, must be all there are. With a `loc` it is told what they do not satisfy. */
+static bool complete_candidate(Checker *c, const Candidate *candidate, const Wanted *wanted,
+                               const Subst **subst, Loc loc) {
+    Decl *decl = candidate->decl;
+    ensure_header(c, decl);
+    *subst = candidate->subst;
+    int n = generic_count(decl);
+    if (n == 0) return candidate->nargs == 0;
+    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+    if (!take_written_args(&inference, candidate)) return false;
+    infer_from_wanted(&inference, candidate, wanted);
+    return infer_finish(&inference, candidate->subst, subst) && constraints_hold(c, decl, *subst, loc);
+}
 
 /* Takes the types out of the expression, from within derivative operators. */
 static Wanted take_wanted(Checker *c, Decl *module, Expr **at) {
@@ -482,11 +492,12 @@ static void report_choice(Checker *c, Loc loc, const Candidates *list, const Wan
 
 /* Of the only function of that name. False: nothing is wrong with them. */
 static bool refuse_arguments(Checker *c, Decl *module, const Candidate *candidate, const char *name,
-                             Loc loc) {
+                             const Wanted *wanted, Loc loc) {
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
     const Subst *subst;
     int failures = c->diags->failures;
-    if (!refuse_written_args(&env, loc, candidate, name)) complete_candidate(c, candidate, &subst, loc);
+    if (!refuse_written_args(&env, loc, candidate, name))
+        complete_candidate(c, candidate, wanted, &subst, loc);
     diags_flush(c->diags);
     return c->diags->failures > failures;
 }
@@ -506,11 +517,14 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
     int fitting = 0;
     for (int i = 0; i < list->count; i++) {
         const Subst *subst;
-        if (!complete_candidate(c, &list->at[i], &subst, 0)) continue;
+        if (!complete_candidate(c, &list->at[i], &wanted, &subst, 0)) continue;
         if (!is_wanted(c, &wanted, list->at[i].decl, subst)) continue;
         bool declared_only = !list->at[i].decl->body && !list->at[i].decl->lazy.count && found;
         if (declared_only) continue;
-        if (!found || found->decl->body || found->decl->lazy.count) fitting++;
+        int order = found && wanted.is_said ? compare_candidates(c, found, &list->at[i]) : 0;
+        if (order < 0) continue;
+        if (order > 0) fitting = 0;
+        if (!found || fitting == 0 || found->decl->body || found->decl->lazy.count) fitting++;
         found = &list->at[i];
         *out = (CheckedFunction){.decl = found->decl, .subst = subst, .nmodes = list->nmodes};
         memcpy(out->modes, list->modes, sizeof out->modes);
@@ -524,7 +538,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
         return c->diags->failures == failures;
     }
     const char *name = list->name ? list->name->text : "?";
-    if (list->count == 1 && refuse_arguments(c, module, &list->at[0], name, loc)) return false;
+    if (list->count == 1 && refuse_arguments(c, module, &list->at[0], name, &wanted, loc)) return false;
     if (!found && !wanted.is_said) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
     else report_choice(c, loc, list, &wanted);
     return false;

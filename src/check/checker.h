@@ -354,6 +354,8 @@ int sig_required(const FuncSig *sig);
 
 /* ---- call.c */
 Expr *check_call(Env *env, Expr *expr);
+/* Of two that take the same arguments; negative: a is what a call means. */
+int compare_candidates(Checker *c, const Candidate *a, const Candidate *b);
 Candidates *call_operators(Checker *c, Expr *object); /* bound to it; NULL: it has none */
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
 Expr *as_base(Env *env, Expr *object, const Type *type);
