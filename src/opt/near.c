@@ -4,12 +4,15 @@
  *
  * An object that a function is given is read whole, where code by hand reads a field when it comes to it. Functions for vectors leave few registers as they were: what is there before a call goes to
  * memory and comes back, for each of the rounds that LLVM takes together. So a load waits for the last call, or elementary function, before its first use, if nothing in between might write what it reads; not
- * for the use itself, where it would have to be waited for. */
+ * for the use itself, where it would have to be waited for.
+ *
+ * Compilers of C keep the order in which memory is read, more or less: there a copy of a whole object waits for the last loop before its first use, likewise. A nest that is written out has better uses for registers. */
 #include "opt.h"
 
 enum { MOST_CALLS = 64 }; /* of a region; loads wait for no others */
 
 typedef struct Near {
+    bool copies; /* wait, too */
     int *
         number; /* by Val.id: of the first instruction that uses it, in the region at work, counted from the end */
     Region **region; /* ... which that is */
@@ -51,27 +54,41 @@ typedef struct Call {
     int number;
 } Call;
 
-static bool can_wait(const Inst *inst) {
-    const Val *root = inst->op == OP_load ? ir_base(inst->args[0]) : NULL;
-    return root && root->kind == VAL_inst && root->inst->op == OP_buffer_elem &&
-           inst_has(root->inst, INST_UNCHECKED);
+/* What it reads, if it can wait: the result of a load, or the variable that a copy goes to; else NULL. */
+static const Val *read_by(const Near *n, const Inst *inst) {
+    bool is_copy = n->copies && inst->op == OP_copy;
+    if (inst->op != OP_load && !is_copy) return NULL;
+    const Val *root = ir_base(inst->args[is_copy]), *to = is_copy ? inst_operand(inst, 0) : inst->results[0];
+    bool is_own = !is_copy || (to->kind == VAL_inst && to->inst->op == OP_var);
+    bool is_there =
+        root->kind == VAL_inst && root->inst->op == OP_buffer_elem && inst_has(root->inst, INST_UNCHECKED);
+    return is_own && is_there ? to : NULL;
+}
+
+typedef struct Calls {
+    Call at[MOST_CALLS];
+    int count;
+} Calls;
+
+static void add_call(Calls *calls, Inst *inst, int number) {
+    if (calls->count < MOST_CALLS) calls->at[calls->count++] = (Call){inst, number};
 }
 
 /* Behind the last call before that number; NULL: there is none. */
-static Inst *behind_call(const Call *calls, int count, int number) {
+static Inst *behind_call(const Calls *calls, int number) {
     int i = 0;
-    while (i < count && calls[i].number <= number) i++;
-    return i < count ? calls[i].inst->next : NULL;
+    while (i < calls->count && calls->at[i].number <= number) i++;
+    return i < calls->count ? calls->at[i].inst->next : NULL;
 }
 
 static void move_loads(Near *n, Region *region) {
-    Call calls[MOST_CALLS];
-    int number = 0, written = 0, ncalls = 0; /* `written`: what is next that may write */
+    Calls calls = {.count = 0}, loops = {.count = 0};
+    int number = 0, written = 0; /* `written`: what is next that may write */
     for (Inst *inst = region->last, *prev; inst; inst = prev) {
         prev = inst->prev;
-        const Val *read = can_wait(inst) ? inst->results[0] : NULL;
+        const Val *read = read_by(n, inst);
         bool waits = read && n->region[read->id] == region && n->number[read->id] >= written;
-        Inst *at = waits ? behind_call(calls, ncalls, n->number[read->id]) : NULL;
+        Inst *at = waits ? behind_call(inst->op == OP_copy ? &loops : &calls, n->number[read->id]) : NULL;
         if (at) {
             inst_remove(inst);
             inst_insert_before(at, inst);
@@ -82,14 +99,15 @@ static void move_loads(Near *n, Region *region) {
         note(&doing, inst);
         for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note, &doing);
         if (doing.writes) written = number;
-        if (doing.calls && ncalls < MOST_CALLS) calls[ncalls++] = (Call){inst, number};
+        if (doing.calls) add_call(&calls, inst, number);
+        if (inst->op == OP_loop) add_call(&loops, inst, number);
     }
 }
 
 static void visit_region(Near *n, Region *region, bool in_loop) {
     bool any = false;
     for (Inst *inst = region->first; inst; inst = inst->next) {
-        any |= in_loop && can_wait(inst);
+        any |= in_loop && read_by(n, inst);
         for (int i = 0; i < inst->nregions; i++)
             visit_region(n, inst->regions[i], in_loop || inst->op == OP_loop);
     }
@@ -99,7 +117,8 @@ static void visit_region(Near *n, Region *region, bool in_loop) {
 bool opt_near(Func *func) {
     if (!func->body || func->module->many_threads) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    Near n = {.number = arena_array(scratch, int, func->nvals + 1),
+    Near n = {.copies = func->module->orders_sums,
+              .number = arena_array(scratch, int, func->nvals + 1),
               .region = arena_array(scratch, Region *, func->nvals + 1)};
     visit_region(&n, func->body, false);
     arena_free(scratch);

@@ -126,6 +126,10 @@ typedef struct FuncState {
         bool computes; /* and all that it calls comes along */
     } rows;            /* rows.c */
     struct {
+        const Val *counter; /* of the loop; NULL: there is none */
+        const char *name;   /* of the variable that its elements are apart by */
+    } far;                  /* rows.c */
+    struct {
         const char *exact, *any, *own; /* variables; NULL: this is no such function */
     } tried;                           /* tried.c */
     struct {
@@ -345,6 +349,8 @@ bool clike_make_copies(Printer *p,
 bool clike_has_rows(const Printer *p, const Func *func);   /* is there a loop over structs? */
 void clike_begin_rows(Printer *p, const Inst *loop);       /* if it is a loop over structs */
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
+/* Of a loop whose rounds are done at once: where its element is, said so that gcc reads number by number; NULL: that makes no difference. */
+const char *clike_far_index(Printer *p, const Inst *access);
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
 bool clike_is_called_in_rows(const Printer *p, const Inst *inst);   /* so that vectors are wanted of it */

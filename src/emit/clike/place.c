@@ -162,7 +162,9 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     } else {
         const char *row = clike_element_in_row(p, inst);
         const char *data = clike_in(p, buffer, LEVEL_primary);
-        value = clike_value(row ? row : clike_format(p, "%s.data[%s]", data, index.text), LEVEL_primary);
+        const char *far = clike_far_index(p, inst);
+        value = clike_value(row ? row : clike_format(p, "%s.data[%s]", data, far ? far : index.text),
+                            LEVEL_primary);
         value.is_place = true;
     }
     value.reads = buffer.reads || index.reads;

@@ -438,6 +438,45 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
     }
 }
 
+/* ---- elements that are read number by number
+ *
+ * gcc makes vectors of the numbers of structs that follow each other by reading all of them, and sorts those of 16 numbers in four steps, which are six instructions for each number of two
+ * structs. If it does not know how far they are apart, it reads them one by one. */
+
+static bool is_sorted(const Inst *access, const Val *counter) {
+    const int64_t size =
+        access->op == OP_buffer_elem ? type_layout(element_of(access), LAYOUT_scalar).stride : 0;
+    enum { LEAST = 8 * sizeof(double) };
+    return size >= LEAST && !(size & (size - 1)) && ir_resolve(access->args[1]) == counter;
+}
+
+typedef struct FarSearch {
+    const Val *counter;
+    bool any;
+} FarSearch;
+
+static void look_for_far(void *user, Inst *inst) {
+    FarSearch *search = user;
+    search->any |= is_sorted(inst, search->counter);
+}
+
+static void begin_far(Printer *p, const Inst *loop, const Val *counter) {
+    FarSearch search = {.counter = counter};
+    region_walk(loop->regions[1], look_for_far, &search);
+    if (!search.any) return;
+    p->at->far.counter = counter;
+    p->at->far.name = clike_local(p, "step");
+    clike_line(p, "const int64_t %s = %s();", p->at->far.name, clike_helper(p, "slope_one"));
+}
+
+const char *clike_far_index(Printer *p, const Inst *access) {
+    const Val *counter = p->at->far.counter;
+    if (!counter || !is_sorted(access, counter)) return NULL;
+    return clike_format(p, "%s * %s", clike_operand(p, access, 1).text, p->at->far.name);
+}
+
+/* ---- what is said of the loop */
+
 const char *clike_rows_wish(Printer *p, const Inst *loop) {
     Search straight = {.is_straight = true};
     bool has_rows = p->at->rows.loop == loop;
@@ -445,6 +484,8 @@ const char *clike_rows_wish(Printer *p, const Inst *loop) {
     if (!has_rows && (at_once == 1 || !are_rounds_apart(p, loop, &straight))) return NULL;
     const char *independent = has_rows ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
     if (at_once == 1) return independent;
+    enum { DOUBLES = 2 };
+    if (!has_rows && at_once == DOUBLES) begin_far(p, loop, straight.counter);
     const char *wish = clike_format(p, "%s(%d)", clike_helper(p, "SLOPE_AT_ONCE"), at_once);
     return independent ? clike_format(p, "%s %s", independent, wish) : wish;
 }
