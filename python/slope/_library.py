@@ -225,7 +225,8 @@ class Session:
         self.callbacks = config.report, config.write = Report(report), Write(write_text)
         status = native.slope_session_new(byref(config), byref(handle))
         if status != STATUS_OK:
-            raise SlopeError("a session could not be made: " + text_of(native.slope_status_name(status)))
+            said = "".join(message[1] for message in messages).rstrip() or text_of(native.slope_status_name(status))
+            raise SlopeError("a session could not be made: " + said)
         self.handle = handle.value
         finalizer = weakref.finalize(self, free_session, self.handle, self.owner)
         finalizer.atexit = False  # a thread of Python may still be inside

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
 import os
 import re
 import struct
@@ -373,7 +374,7 @@ class Function:
     def dispatch(self, x: int, y: int = 1, z: int = 1, /, **uniforms: Any) -> None:
         """Runs that many groups of threads of the entry point, over all cores. Uniforms and buffers may be given by name."""
         session, kernel = self._session, c_void_p()
-        groups = [int(size) for size in (x, y, z)]
+        groups = [operator.index(size) for size in (x, y, z)]
         if any(size < 0 or size >= 2**31 for size in groups):
             raise ValueError(f"{self.shown}: {x}, {y}, {z} are no numbers of groups")
         with session.lock:

@@ -144,7 +144,7 @@ void driver_init_diags(SlopeSession *session, Diags *diags, Arena *arena, Source
     diags_init(diags, arena, sources);
     diags->sink = report;
     diags->user = session;
-    diags->limit = session->config.error_limit;
+    diags->limit = session->config.error_limit > 0 ? session->config.error_limit : 0;
     diags->no_warnings = session->config.no_warnings;
     diags->warnings_as_errors = session->config.warnings_as_errors;
     diags->portable = session->config.portable;
@@ -283,12 +283,14 @@ int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
 /* ---- sessions */
 
 bool driver_list_is_whole(const char *const *list, int count) {
+    if (count < 0) return false;
     for (int i = 0; i < count; i++)
         if (!list || !list[i]) return false;
     return true;
 }
 
 static bool is_whole(const SlopeConfig *config) {
+    if (config->define_count < 0) return false;
     for (int i = 0; i < config->define_count; i++)
         if (!config->defines || !config->defines[i].name) return false;
     return driver_list_is_whole(config->include_paths, config->include_path_count) &&
@@ -319,6 +321,7 @@ static void copy_config(SlopeSession *session) {
                           copy_text(arena, config->defines[i].value ? config->defines[i].value : "")};
     config->defines = defines;
     config->device = copy_text(arena, config->device);
+    config->device_code = copy_text(arena, config->device_code);
     config->cache = copy_text(arena, config->cache);
 }
 
@@ -332,12 +335,44 @@ static void fill_in_defaults(SlopeConfig *config) {
     }
 }
 
+/* Numbers that mean nothing are told here, not by what comes of them. */
+static SlopeStatus check_numbers(SlopeSession *session) {
+    const SlopeConfig *config = &session->config;
+    int lanes = config->lanes;
+    const struct {
+        const char *name;
+        int value;
+        bool fits;
+        const char *wanted;
+    } numbers[] = {
+        {"error_limit", config->error_limit, config->error_limit >= 0, "0 or more"},
+        {"optimization", config->optimization, config->optimization >= 0 && config->optimization <= 3,
+         "0 to 3"},
+        {"floats", (int)config->floats, (unsigned)config->floats <= SLOPE_FLOATS_fast, "a SlopeFloats"},
+        {"threads", config->threads, config->threads >= 0, "0 or more"},
+        {"lanes", lanes,
+         lanes == SLOPE_LANES_AUTO || (lanes >= 0 && lanes <= 16 && (lanes & (lanes - 1)) == 0),
+         "-1, 0, 1, 2, 4, 8 or 16"},
+        {"groups", config->groups, config->groups >= 0, "0 or more"},
+        {"wave", config->wave, config->wave >= 0 && config->wave <= 128, "0 to 128"},
+        {"stack_mib", config->stack_mib, config->stack_mib >= 0, "0 or more"},
+        {"tape_mib", config->tape_mib, config->tape_mib >= 0, "0 or more"},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].fits) continue;
+        diag_report(session->diags, DIAG_bad_config, 0, numbers[i].name, numbers[i].wanted, numbers[i].value);
+        return SLOPE_STATUS_misuse;
+    }
+    return SLOPE_STATUS_ok;
+}
+
 static SlopeStatus open_session(SlopeSession *session) {
     if (setjmp(session->trap.at)) return driver_trapped(session);
     copy_config(session);
     names_init(&session->names, &session->arena, NULL);
     driver_enter(session);
-    SlopeStatus status = driver_open(session);
+    SlopeStatus status = check_numbers(session);
+    if (status == SLOPE_STATUS_ok) status = driver_open(session);
     return driver_leave(session, status == SLOPE_STATUS_ok ? driver_check_device(session) : status);
 }
 

@@ -53,6 +53,8 @@ CASES = {
     "uniform unknown": (slope.SlopeError, "no parameter 'nope'", lambda m: m.ramp.dispatch(1, nope=1)),
     "uniform rows": (ValueError, "scale: float has the shape", lambda m: m.ramp.dispatch(1, scale=[1, 2])),
     "groups": (ValueError, "no numbers of groups", lambda m: m.ramp.dispatch(-1)),
+    "parts of groups": (TypeError, "integer", lambda m: m.ramp.dispatch(1.5)),
+    "threads": (slope.SlopeError, "SlopeConfig.threads is 0 or more, not -1", lambda m: slope.compile("", threads=-1)),
     "no kernel": (slope.SlopeError, "error E", lambda m: m["square<float>"].dispatch(1)),
     "abort": (slope.SlopeError, "fails", lambda m: m.fails(2)),
     "not differentiable": (slope.SlopeError, "'plain' is not differentiable", lambda m: m.plain.bwd_diff),

@@ -265,6 +265,32 @@ static void code_is_kept_on_disk(void **state) {
     remove(log);
 }
 
+/* What the configuration points to may change as soon as there is a session. */
+static void the_configuration_is_copied(void **state) {
+    (void)state;
+    char log[] = "/tmp/slope-device-XXXXXX", name[] = "cuda", compiler[] = "nvrtc";
+    int file = mkstemp(log);
+    assert_true(file >= 0);
+    close(file);
+    setenv("FAKE_LOG", log, 1);
+    SlopeConfig config;
+    Device device;
+    slope_config_init(&config);
+    config.device = name;
+    config.device_code = compiler;
+    assert_int_equal(slope_session_new(&config, &device.session), SLOPE_STATUS_ok);
+    strcpy(name, "cpu");
+    strcpy(compiler, "llvm");
+    assert_int_equal(
+        slope_load_text(device.session, "device.slang", source, sizeof source - 1, &device.program),
+        SLOPE_STATUS_ok);
+    assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
+    slope_session_free(device.session);
+    unsetenv("FAKE_LOG");
+    assert_int_equal(count_lines(log, "nvrtcCompileProgram"), 1);
+    remove(log);
+}
+
 static void what_cannot_be(void **state) {
     (void)state;
     Device device = open_device("cuda", "none"), plain = open_device("cpu", "none");
@@ -286,15 +312,11 @@ static void what_cannot_be(void **state) {
 int main(void) {
     load_fakes();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_go_there_and_back),
-        cmocka_unit_test(memory_of_the_caller),
-        cmocka_unit_test(functions_stay_here),
-        cmocka_unit_test(a_kernel_is_stopped),
-        cmocka_unit_test(kernels_are_queued),
-        cmocka_unit_test(queued_kernels_fail),
-        cmocka_unit_test(code_is_compiled_once),
-        cmocka_unit_test(code_is_kept_on_disk),
-        cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(buffers_go_there_and_back),   cmocka_unit_test(memory_of_the_caller),
+        cmocka_unit_test(functions_stay_here),         cmocka_unit_test(a_kernel_is_stopped),
+        cmocka_unit_test(kernels_are_queued),          cmocka_unit_test(queued_kernels_fail),
+        cmocka_unit_test(code_is_compiled_once),       cmocka_unit_test(code_is_kept_on_disk),
+        cmocka_unit_test(the_configuration_is_copied), cmocka_unit_test(what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

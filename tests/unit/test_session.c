@@ -589,6 +589,55 @@ static void interpreted_functions_have_no_address(void **state) {
     slope_session_free(session);
 }
 
+static void remember(void *user, const SlopeDiagnostic *diagnostic) { *(int *)user = diagnostic->code; }
+
+/* A session with this number in its configuration is refused, with a message. */
+static void assert_refused(SlopeConfig *config, int *field, int value, bool is_refused) {
+    int code = 0, before = *field;
+    SlopeSession *session;
+    config->user = &code;
+    config->report = remember;
+    *field = value;
+    SlopeStatus status = slope_session_new(config, &session);
+    assert_int_equal(status, is_refused ? SLOPE_STATUS_misuse : SLOPE_STATUS_ok);
+    assert_int_equal(code, is_refused ? 7068 : 0);
+    slope_session_free(session);
+    *field = before;
+}
+
+static void numbers_that_mean_nothing_are_told(void **state) {
+    (void)state;
+    SlopeConfig config;
+    SlopeSession *session;
+    slope_config_init(&config);
+    int *not_negative[] = {&config.error_limit, &config.threads, &config.groups, &config.stack_mib,
+                           &config.tape_mib};
+    for (size_t i = 0; i < sizeof not_negative / sizeof not_negative[0]; i++) {
+        assert_refused(&config, not_negative[i], -1, true);
+        assert_refused(&config, not_negative[i], 1, false);
+    }
+    for (int lanes = -3; lanes < 40; lanes++) {
+        bool is_wide = lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16;
+        assert_refused(&config, &config.lanes, lanes, !(is_wide || (lanes >= SLOPE_LANES_AUTO && lanes < 2)));
+    }
+    assert_refused(&config, &config.optimization, -1, true);
+    assert_refused(&config, &config.optimization, 3, false);
+    assert_refused(&config, &config.optimization, 4, true);
+    assert_refused(&config, &config.wave, -1, true);
+    assert_refused(&config, &config.wave, 128, false);
+    assert_refused(&config, &config.wave, 129, true);
+    config.floats = (SlopeFloats)(SLOPE_FLOATS_fast + 1);
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_misuse);
+    config.floats = SLOPE_FLOATS_fast;
+    int *counts[] = {&config.define_count, &config.include_path_count, &config.conformance_count,
+                     &config.link_count};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        *counts[i] = -1;
+        assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_misuse);
+        *counts[i] = 0;
+    }
+}
+
 /* ---- small stacks */
 
 enum { SMALL_STACK = 256 << 10, MOST_TERMS = 4000, LONG_TEXT = 40000 };
@@ -741,6 +790,7 @@ int main(void) {
         cmocka_unit_test(a_stopped_run_says_so),
         cmocka_unit_test(names_end_on_both_sides),
         cmocka_unit_test(interpreted_functions_have_no_address),
+        cmocka_unit_test(numbers_that_mean_nothing_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
