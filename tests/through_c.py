@@ -151,7 +151,7 @@ def bind(name, element, data):
             f"{name}.count = (sizeof bound_{name}.at) / (sizeof({element}));")
 
 
-def set_up(code, values, printed):
+def set_up(code, values, printed, source=""):
     """C that gives buffers their data before main, and prints some after it; None: it cannot be said so."""
     storage, before, after = [], [], []
     for name, data in values:
@@ -165,6 +165,8 @@ def set_up(code, values, printed):
                 return None
             storage.append(bound[0])
             before.append(bound[1])
+            if re.search(rf"Consume\w+<[^;]*>[^;]*\b{name}\b", source):  # all that it has can be taken
+                before.append(f"bound_{name}.counter[0] = (uint32_t){name}.count;")
         elif plain in FORMATS and re.fullmatch(r"[-+.\de]+", data):
             before.append(f"{name} = {data};")
         else:
@@ -237,7 +239,7 @@ def check(suite, test, compiler, temporary):
     if problem or not text:
         return problem
     if given.values or given.printed:
-        more = set_up(text, given.values, given.printed)
+        more = set_up(text, given.values, given.printed, test.source.path.read_text())
         if not more:
             return None
         text += more
