@@ -353,6 +353,7 @@ struct Global {
     int ndata;
     Func *init;            /* no parameters; stores to the global; or NULL */
     uint8_t layout;        /* LayoutRules of what a uniform holds */
+    bool is_block;         /* a uniform: a constant buffer; of an array of those it has the addresses */
     uint16_t image_format; /* of the images in it, as check has it; 0: not said */
     Loc loc;
     const void *source;

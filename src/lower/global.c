@@ -115,6 +115,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     global->loc = decl->loc;
     global->source = decl;
     global->layout = block ? LAYOUT_std140 : LAYOUT_scalar;
+    global->is_block = kind == GLOBAL_uniform && is_block(front);
     global->image_format = image_format(decl);
     if (kind == GLOBAL_uniform) set_formats(l, global);
     map_put(l->arena, &l->globals, key, global);

@@ -19,8 +19,8 @@ static bool has_pointer(const Type *type) {
 }
 
 static bool is_place(const Inst *inst) {
-    return inst->op == OP_var || inst->op == OP_global || inst->op == OP_field || inst->op == OP_elem ||
-           inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
+    return slang_is_block(inst) || inst->op == OP_var || inst->op == OP_global || inst->op == OP_field ||
+           inst->op == OP_elem || inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
 }
 
 static bool is_text_made(const Inst *inst) {
@@ -83,6 +83,13 @@ static void note_id(void *user, Inst *inst) {
     if (inst->op == OP_thread_id && inst->index < IDS) p->static_ids |= 1 << inst->index;
 }
 
+/* What is in the blocks, if it is an array of them. */
+static const Type *held_by(const Global *global) {
+    const Type *type = global->type;
+    while (global->is_block && type->kind == TYPE_array) type = type->args[0];
+    return global->is_block && type->kind == TYPE_pointer ? type->args[0] : global->type;
+}
+
 static void refuse(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *func = p->reached.funcs.at[i]->func;
@@ -91,7 +98,7 @@ static void refuse(Printer *p) {
         if (!is_kernel(func)) region_walk(func->body, note_id, p);
     }
     for (int i = 0; i < p->reached.globals.count; i++)
-        if (has_pointer(p->reached.globals.at[i]->global->type))
+        if (has_pointer(held_by(p->reached.globals.at[i]->global)))
             clike_fail(p, p->reached.globals.at[i]->global->loc,
                        "'%s' has a pointer; what is printed as Slang has none",
                        p->reached.globals.at[i]->global->name->text);
@@ -171,7 +178,8 @@ static const char *const kernel_names[] = {"its_thread_id", "its_group_id", "its
 static void declare_uniform(Printer *p, const Global *global) { (void)p, (void)global; }
 
 static void uniform(Printer *p, const Global *global, const char *declaration) {
-    text_printf(&p->globals, "%s%s;\n", global->type->kind == TYPE_buffer ? "" : "uniform ", declaration);
+    bool is_resource = global->type->kind == TYPE_buffer || held_by(global) != global->type;
+    text_printf(&p->globals, "%s%s;\n", is_resource ? "" : "uniform ", declaration);
 }
 
 static void start(Printer *p) { (void)p; }

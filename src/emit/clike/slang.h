@@ -17,6 +17,7 @@ Value slang_compute(Printer *p, const Inst *inst);
 /* ---- slang_place.c: memory */
 bool slang_address(Printer *p, const Inst *inst, Value *result);
 Value slang_load(Printer *p, const Inst *inst);
+bool slang_is_block(const Inst *inst); /* a constant buffer, one of an array of them */
 void slang_memory(Printer *p, const Inst *inst);
 void slang_var(Printer *p, const Inst *inst);
 void slang_call(Printer *p, const Inst *inst);

@@ -94,8 +94,16 @@ static const char *whole_text(Printer *p, Value address, const Type *type) {
     return clike_format(p, "%s.Load<%s>(%s)", address.text, clike_type(p, type), address.offset);
 }
 
+bool slang_is_block(const Inst *inst) {
+    if (inst->op != OP_load || inst->results[0]->type->kind != TYPE_pointer) return false;
+    const Val *from = ir_root(inst->args[0]);
+    return from->kind == VAL_inst && from->inst->op == OP_global && from->inst->global->is_block &&
+           from->inst->global->type->kind == TYPE_array;
+}
+
 Value slang_load(Printer *p, const Inst *inst) {
     Value address = clike_operand(p, inst, 0);
+    if (slang_is_block(inst)) return address;
     Value value = clike_value(whole_text(p, address, inst->results[0]->type), LEVEL_primary);
     value.reads = !address.steady;
     return value;

@@ -37,7 +37,9 @@ static const char *type_name(Printer *p, const Type *type) {
     case TYPE_tape: return "SlopeTape";
     case TYPE_array:
         return clike_format(p, "%s[%lld]", type_name(p, type->args[0]), (long long)type_length(type));
-    case TYPE_pointer: return "String";
+    case TYPE_pointer:
+        if (clike_is_text(type)) return "String";
+        return clike_format(p, "ConstantBuffer<%s>", type_name(p, type->args[0]));
     default: return clike_named_type(p, type);
     }
 }
