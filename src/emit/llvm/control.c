@@ -59,7 +59,42 @@ static void emit_arm(Emitter *e, const Inst *inst, int region, LLVMBasicBlockRef
     emit_framed(e, inst->regions[region], (Frame){.owner = inst, .on_yield = merge, .on_break = merge});
 }
 
+static bool is_done_at_once(const Region *region) {
+    enum { MOST = 4 };
+    int count = 0;
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        bool is_plain = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul || inst->op == OP_neg;
+        if (inst->op == OP_yield) continue;
+        if (!is_plain || !type_is_float(inst->results[0]->type) || ++count > MOST) return false;
+    }
+    return region->last && region->last->op == OP_yield;
+}
+
+/* In a large function, what takes no longer than a branch is computed both ways: where instructions are selected LLVM does the same, but the time that it takes to find out grows with the square of the branches. */
+static bool is_choice(const Emitter *e, const Inst *inst) {
+    if (!e->at->info || !e->at->info->is_large || e->device) return false;
+    for (int i = 0; i < inst->nresults; i++)
+        if (!type_is_float(inst->results[i]->type)) return false;
+    return inst->nresults > 0 && is_done_at_once(inst->regions[0]) && is_done_at_once(inst->regions[1]);
+}
+
+static void emit_choice(Emitter *e, const Inst *inst) {
+    LLVMValueRef condition = emit_use(e, inst, 0), *yielded[2];
+    for (int i = 0; i < 2; i++) {
+        yielded[i] = arena_array(&e->arena, LLVMValueRef, inst->nresults);
+        emit_framed(e, inst->regions[i], (Frame){.owner = inst, .yielded = yielded[i]});
+    }
+    for (int i = 0; i < inst->nresults; i++) {
+        LLVMValueRef chosen = LLVMBuildSelect(e->builder, condition, yielded[0][i], yielded[1][i], "");
+        emit_set(e, inst->results[i], emit_plain_value(chosen));
+    }
+}
+
 static void emit_if(Emitter *e, const Inst *inst) {
+    if (is_choice(e, inst)) {
+        emit_choice(e, inst);
+        return;
+    }
     LLVMBasicBlockRef then = emit_block(e, "then"), otherwise = emit_block(e, "else");
     LLVMValueRef jump = LLVMBuildCondBr(e->builder, emit_use(e, inst, 0), then, otherwise);
     if (inst_has(inst, INST_LIKELY)) LLVMSetMetadata(jump, e->weight_kind, e->likely);
@@ -330,6 +365,8 @@ static Frame *frame_of(Emitter *e, const Inst *target) {
 
 static void emit_yield(Emitter *e, const Inst *inst) {
     Frame *frame = e->at->frame;
+    for (int i = 0; i < inst->nargs && frame->yielded; i++) frame->yielded[i] = emit_use(e, inst, i);
+    if (frame->yielded) return;
     if (frame->if_true) yield_condition(e, inst, frame);
     else merge_from(e, frame->on_yield, inst);
 }

@@ -75,6 +75,7 @@ typedef struct Frame {
     Merge *on_yield, *on_break, *on_continue;
     LLVMBasicBlockRef if_true; /* condition of a loop: where a yield of true goes; of false: on_break */
     LLVMValueRef *carried;     /* ... and with which values */
+    LLVMValueRef *yielded;     /* no jump: what a yield has goes there */
 } Frame;
 
 /* Of a value, the first result that it is, from 1, and where among results in memory; 0: none, or it waits for the return. */
