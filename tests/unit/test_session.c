@@ -603,6 +603,8 @@ static void assert_refused(SlopeConfig *config, int *field, int value, bool is_r
     assert_int_equal(code, is_refused ? 7068 : 0);
     slope_session_free(session);
     *field = before;
+    config->user = NULL;
+    config->report = NULL;
 }
 
 static void numbers_that_mean_nothing_are_told(void **state) {
