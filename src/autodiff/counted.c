@@ -62,7 +62,8 @@ static void look_at(void *user, Inst *loop) {
     if (loop->op != OP_loop || loop->nregions != 2 || loop->regions[1]->last->op != OP_yield) return;
     for (int i = 0; i < loop->nargs; i++) {
         int64_t direction;
-        int counter = find_counter(loop, loop->regions[1]->params[i]->type, &direction);
+        const Type *type = loop->regions[1]->params[i]->type;
+        int counter = type_is_integer(type) ? find_counter(loop, type, &direction) : -1;
         Val *step = counter >= 0 && counter != i ? find_step(loop, i) : NULL;
         if (!step) continue;
         compute(loop, i, counter, direction, step);
