@@ -235,6 +235,14 @@ static void code_is_compiled_once(void **state) {
     remove(log);
 }
 
+static void prepare_and_free(Device *device) {
+    assert_int_equal(
+        slope_load_text(device->session, "device.slang", source, sizeof source - 1, &device->program),
+        SLOPE_STATUS_ok);
+    assert_int_equal(slope_kernel_prepare(find(device, "add")), SLOPE_STATUS_ok);
+    slope_session_free(device->session);
+}
+
 /* A later session finds it on disk, unless the options differ. */
 static void code_is_kept_on_disk(void **state) {
     (void)state;
@@ -251,11 +259,7 @@ static void code_is_kept_on_disk(void **state) {
         config.cache = folder;
         config.floats = i == 2 ? SLOPE_FLOATS_strict : SLOPE_FLOATS_contract;
         assert_int_equal(slope_session_new(&config, &device.session), SLOPE_STATUS_ok);
-        assert_int_equal(
-            slope_load_text(device.session, "device.slang", source, sizeof source - 1, &device.program),
-            SLOPE_STATUS_ok);
-        assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
-        slope_session_free(device.session);
+        prepare_and_free(&device);
     }
     unsetenv("FAKE_LOG");
     assert_int_equal(count_lines(log, "cuModuleLoadData"), 3);
@@ -281,11 +285,7 @@ static void the_configuration_is_copied(void **state) {
     assert_int_equal(slope_session_new(&config, &device.session), SLOPE_STATUS_ok);
     strcpy(name, "cpu");
     strcpy(compiler, "llvm");
-    assert_int_equal(
-        slope_load_text(device.session, "device.slang", source, sizeof source - 1, &device.program),
-        SLOPE_STATUS_ok);
-    assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
-    slope_session_free(device.session);
+    prepare_and_free(&device);
     unsetenv("FAKE_LOG");
     assert_int_equal(count_lines(log, "nvrtcCompileProgram"), 1);
     remove(log);
