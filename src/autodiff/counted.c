@@ -71,9 +71,17 @@ static void look_at(void *user, Inst *loop) {
     }
 }
 
+/* What the loop leaves behind may be used, so that it still carries the number, of which nobody in the body asks. */
+static void stay(void *user, Inst *loop) {
+    (void)user;
+    for (int i = 0; i < loop->nargs && loop->op == OP_loop; i++) loop->regions[1]->params[i]->forward = NULL;
+}
+
 bool ad_compute_counted(Func *flat) {
     bool changed = false;
     region_walk(flat->body, look_at, &changed);
-    if (changed) ir_resolve_func(flat);
-    return changed;
+    if (!changed) return false;
+    ir_resolve_func(flat);
+    region_walk(flat->body, stay, NULL);
+    return true;
 }
