@@ -63,6 +63,7 @@ typedef struct Choose {
     ValVec sources;
     Map of;          /* Val that a member gives -> its number */
     Map inside;      /* Val -> how often members use it */
+    Map asked;       /* values: whether one may have a counterpart */
     bool fit, pairs; /* all sources are made outside of the root, or before it; some may have counterparts */
 } Choose;
 
@@ -75,10 +76,10 @@ static bool is_dual_param(const Choose *x, const Val *v) {
     return false;
 }
 
-static bool may_have_counterpart(const Choose *x, Val *v);
+static bool may_have_counterpart(Choose *x, Val *v);
 
 /* One that a branch gives, or a loop carries: it does as it begins. */
-static bool may_give_counterpart(const Choose *x, const Inst *inst, int index) {
+static bool may_give_counterpart(Choose *x, const Inst *inst, int index) {
     if (inst->op == OP_loop) return may_have_counterpart(x, inst_operand(inst, index));
     for (int i = 0; i < inst->nregions; i++) {
         const Inst *end = inst->regions[i]->last;
@@ -87,8 +88,10 @@ static bool may_give_counterpart(const Choose *x, const Inst *inst, int index) {
     return false;
 }
 
-static bool may_have_counterpart(const Choose *x, Val *v) {
-    if (val_is_const(v)) return false;
+/* Of what was asked about before, all that leads there was, too. */
+static bool may_have_counterpart(Choose *x, Val *v) {
+    if (val_is_const(v) || map_has(&x->asked, PTR_KEY(v))) return false;
+    map_put(x->ad->arena, &x->asked, PTR_KEY(v), v);
     if (v->kind == VAL_param && v->region->owner) return may_give_counterpart(x, v->region->owner, v->index);
     if (v->kind == VAL_param) return is_dual_param(x, v);
     if (v->inst->nregions) return may_give_counterpart(x, v->inst, v->index);
@@ -210,7 +213,7 @@ static void add_choice(Choose *x, Val *v) {
 static void begin(Choose *x, const Inst *root) {
     x->root = root;
     x->members.count = x->handing.count = x->sources.count = 0;
-    x->of = x->inside = (Map){0};
+    x->of = x->inside = x->asked = (Map){0};
     x->fit = true;
     x->pairs = false;
 }
