@@ -280,10 +280,15 @@ static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *of, const Typ
 
 /* ---- signatures that are nearly right */
 
+/* As an `int`, a seed would be cut off, and what flows through a substitute lost. */
+static bool loses(Checker *c, const Type *wanted, const Type *have) {
+    return is_differentiable_type(c, wanted) && !is_differentiable_type(c, have);
+}
+
 static bool param_converts(Env *env, const ParamSig *wanted, const ParamSig *have) {
     bool reads = wanted->pass == PASS_in && (have->pass == PASS_in || have->pass == PASS_constref);
     if (wanted->type == have->type) return reads || wanted->pass == have->pass;
-    return reads && type_converts(env, wanted->type, have->type);
+    return reads && !loses(env->c, wanted->type, have->type) && type_converts(env, wanted->type, have->type);
 }
 
 static bool can_be_called(Checker *c, const FuncSig *wanted, Decl *written) {
@@ -297,7 +302,8 @@ static bool can_be_called(Checker *c, const FuncSig *wanted, Decl *written) {
         if (!fits) return false;
     }
     return wanted->result == have->result ||
-           (wanted->result->kind != TYPE_void && type_converts(&env, have->result, wanted->result));
+           (wanted->result->kind != TYPE_void && !loses(c, wanted->result, have->result) &&
+            type_converts(&env, have->result, wanted->result));
 }
 
 /* A derivative that can be called with what is wanted: by implicit conversions, and defaults for parameters beyond.
