@@ -527,6 +527,8 @@ bool contains_interface(Checker *c, const Type *type, const Type *interface);
 Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement);
 
 /* ---- conform.c */
+/* I & J; NULL: they depend on generic parameters. */
+const Type *conjunction_of(Checker *c, TypeVec *all);
 typedef struct Declared {
     Decl *source;          /* struct or extension */
     const Type *interface; /* in terms of source's parameters */

@@ -330,6 +330,57 @@ static bool is_conjunction(const Type *interface) {
     return ((const Decl *)interface->decl)->flavour == INTERFACE_all;
 }
 
+static bool has_parameters(const TypeVec *types) {
+    for (int i = 0; i < types->count; i++)
+        if (types->at[i]->flags & TYPE_HAS_PARAM) return true;
+    return false;
+}
+
+static Name conjunction_name(Checker *c, const TypeVec *all) {
+    Text text = {.arena = c->arena};
+    for (int i = 0; i < all->count; i++) {
+        if (i) text_add(&text, STR(" & "));
+        type_print(&text, all->at[i]);
+    }
+    return name_from(c->names, text.at);
+}
+
+/* By ids, each once. */
+static int sort_types(TypeVec *all) {
+    int n = 0;
+    for (int i = 0; i < all->count; i++) {
+        const Type *type = all->at[i];
+        int k = n;
+        while (k > 0 && all->at[k - 1]->id > type->id) k--;
+        if (k > 0 && all->at[k - 1] == type) continue;
+        for (int m = n++; m > k; m--) all->at[m] = all->at[m - 1];
+        all->at[k] = type;
+    }
+    return n;
+}
+
+const Type *conjunction_of(Checker *c, TypeVec *all) {
+    if (has_parameters(all)) return NULL;
+    all->count = sort_types(all);
+    if (all->count == 1) return all->at[0];
+    Text key = {.arena = c->arena};
+    for (int i = 0; i < all->count; i++) text_printf(&key, "&%u", all->at[i]->id);
+    Name name = name_from(c->names, key.at);
+    const Type *type = map_get(&c->named_types, PTR_KEY(name));
+    if (type) return type;
+    const Decl *first = all->at[0]->decl;
+    Decl *decl = decl_new(c->arena, DECL_interface, first->loc, conjunction_name(c, all));
+    decl->flavour = INTERFACE_all;
+    decl->modifiers = MODIFIER_synthesized | MODIFIER_public;
+    decl->parent = first->parent;
+    decl->file = first->file;
+    for (int i = 0; i < all->count; i++)
+        vec_push(c->arena, &decl->bases, type_expr(c, first->loc, all->at[i]));
+    type = type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, NULL, 0);
+    map_put(c->arena, &c->named_types, PTR_KEY(name), (void *)(uintptr_t)type);
+    return type;
+}
+
 static bool conforms_to_all(Checker *c, const Type *type, const Type *interface) {
     Decl *decl = (Decl *)(uintptr_t)interface->decl;
     ensure_bases(c, decl);

@@ -358,6 +358,24 @@ static Expr *check_function_type(Env *env, Expr *e) {
         type_make(c->types, TYPE_function, e->b ? TYPE_THROWS : 0, NULL, NULL, drops, parts.at, parts.count));
 }
 
+/* I & J: what is written alike, in any order, is one interface. */
+static Expr *check_all_types(Env *env, const Expr *e) {
+    Checker *c = env->c;
+    TypeVec all = {0};
+    for (int i = 0; i < e->args.count; i++) {
+        const Type *type = resolve_type(env, e->args.at[i]);
+        if (is_error(type)) return error_expr(c, e->loc);
+        if (type->kind != TYPE_interface) {
+            report_expr(c, e->args.at[i], DIAG_constraint_no_interface, type_str(c, type));
+            return error_expr(c, e->loc);
+        }
+        vec_push(c->arena, &all, type);
+    }
+    const Type *type = conjunction_of(c, &all);
+    if (!type) report(c, DIAG_conjunction_generic, e->loc);
+    return type ? type_expr(c, e->loc, type) : error_expr(c, e->loc);
+}
+
 static Expr *check_pointer_type(Env *env, Expr *e) {
     const Type *target = resolve_type(env, e->a);
     return is_error(target) ? error_expr(env->c, e->loc)
@@ -524,6 +542,7 @@ static Expr *check_kind(Env *env, Expr *e) {
     case EXPR_branch: return check_branch(env, e);
     case EXPR_pointer_type: return check_pointer_type(env, e);
     case EXPR_function_type: return check_function_type(env, e);
+    case EXPR_all_types: return check_all_types(env, e);
     case EXPR_modified_type: return check_modified_type(env, e);
     default: return e; /* already checked */
     }

@@ -353,7 +353,7 @@ static Expr *array_type(Env *env, Expr *e, Expr *a) {
     const Type *element = a->type_value ? a->type_value : resolve_type(env, a);
     if (is_error(element)) return error_expr(c, e->loc);
     if (element->kind == TYPE_void) {
-        report_expr(c, e, DIAG_void_element);
+        report_expr(c, e, DIAG_void_element, "an array");
         return error_expr(c, e->loc);
     }
     if (e->args.count == 0) return type_expr(c, e->loc, type_unsized_array(c->types, element));

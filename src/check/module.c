@@ -114,6 +114,14 @@ static void report_not_found(Checker *c, Str path, Loc loc) {
     note(c, DIAG_note_search_path, 0, format_text(c->arena, "%.*s", STR_ARG(file)));
 }
 
+/* A module, or a part of one. */
+static void check_is_one(Checker *c, const Decl *file) {
+    const Decl *name = find_kind(file, DECL_module_name), *part = find_kind(file, DECL_implementing);
+    if (!name || !part) return;
+    report(c, DIAG_module_and_part, part->loc, name->name->text, part->name->text);
+    note(c, DIAG_note_declared_here, name->loc, name->name->text);
+}
+
 static void include_part(Checker *c, Decl *module, Decl *include) {
     Sema *sema = decl_sema(c, module);
     Str path = import_path(c, include), text;
@@ -126,6 +134,7 @@ static void include_part(Checker *c, Decl *module, Decl *include) {
     found = plain_path(c, found);
     if (was_included(c, sema, found)) return;
     Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text));
+    check_is_one(c, part);
     const Decl *implementing = find_kind(part, DECL_implementing);
     const Decl *name = find_kind(module, DECL_module_name);
     if (!implementing) report(c, DIAG_part_not_implementing, include->loc, found->text);
@@ -210,6 +219,7 @@ static void finish_module(Checker *c, Decl *module) {
     Sema *sema = decl_sema(c, module);
     int own = module->members.count;
     check_one_name(c, module);
+    check_is_one(c, module);
     if (imports_glsl(module)) make_glsl(module);
     for (int i = 0; i < own; i++)
         if (module->members.at[i]->kind == DECL_include) include_part(c, module, module->members.at[i]);

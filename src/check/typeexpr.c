@@ -144,8 +144,13 @@ static const Type *alias_target(Checker *c, Decl *decl, const Subst *subst) {
     return check_subst(c, decl->type, subst);
 }
 
-/* Of a vector or matrix, as far as it is known already. */
+/* Of an array or buffer, vector or matrix, as far as it is known already. */
 static bool check_shape(Checker *c, const Type *type, Loc loc) {
+    bool holds = type->kind == TYPE_array || type->kind == TYPE_buffer;
+    if (holds && type->nargs && type->args[0]->kind == TYPE_void) {
+        report(c, DIAG_void_element, loc, type->kind == TYPE_array ? "an array" : "a buffer");
+        return false;
+    }
     if (type->kind != TYPE_vector && type->kind != TYPE_matrix) return true;
     const Type *element = type->args[0];
     if (!type_is_scalar(element) && !(element->flags & TYPE_HAS_PARAM)) {

@@ -132,6 +132,7 @@ static bool read_arguments(Preprocessor *pp, const Macro *macro, const Token *us
     }
     if (!pp->stopped && !pp->lexer->cut_off)
         diag_report(pp->syntax->diags, DIAG_macro_call_unclosed, use->loc, macro->name->text);
+    pp->cut_off |= !pp->isolated;
     return false;
 }
 

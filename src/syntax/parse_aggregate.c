@@ -61,6 +61,8 @@ static bool is_declared(const Parser *p, const Decl *decl) {
 
 static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
     Decl *decl = parse_new_decl(p, DECL_struct, p->token->loc, NULL, prefix);
+    if (parser_at_word(p, KEYWORD_class))
+        diag_portable(p->syntax->diags, p->token->loc, "a 'class' whose values are copied, as in HLSL");
     parser_advance(p);
     if (token_is_identifier(p->token)) {
         decl->loc = p->token->loc;

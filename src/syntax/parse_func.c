@@ -31,11 +31,12 @@ static void modern_parameter(Parser *p, Decl *param) {
     parser_advance(p);
     parse_prefix(p, &inner);
     param->modifiers |= inner.modifiers;
-    param->type_expr = parse_type(p);
+    param->type_expr = parse_declared_type(p);
 }
 
 static void typed_parameter(Parser *p, Decl *param) {
     param->type_expr = parse_type(p);
+    if (scan_is_conjunction(p)) param->type_expr = parse_all_types(p, param->type_expr);
     if (parser_take_word(p, KEYWORD_const)) param->modifiers |= MODIFIER_const;
     if (token_is_identifier(p->token)) {
         param->loc = p->token->loc;
@@ -148,7 +149,7 @@ void parse_function_rest(Parser *p, Decl *func) {
 }
 
 static void result_after_arrow(Parser *p, Decl *decl) {
-    if (!p->panic && parser_take(p, TOKEN_arrow)) decl->type_expr = parse_type(p);
+    if (!p->panic && parser_take(p, TOKEN_arrow)) decl->type_expr = parse_declared_type(p);
     parse_move_modifiers(decl);
 }
 
@@ -290,11 +291,12 @@ void parse_property(Parser *p, const Prefix *prefix, DeclVec *out) {
     parser_advance(p);
     Decl *decl = parse_new_decl(p, DECL_property, p->token->loc, NULL, prefix);
     bool modern = token_is_identifier(p->token) && parser_peek(p, 1)->kind == TOKEN_colon;
-    if (!modern) decl->type_expr = parse_type(p);
+    if (!modern) decl->type_expr = parse_declared_type(p);
     decl->loc = p->token->loc;
     decl->name = p->panic ? NULL : parser_expect_name(p, "the name of a property");
     if (!decl->name) return;
-    if (modern && parser_expect(p, TOKEN_colon)) decl->type_expr = parse_type(p);
+    if (!modern) decl->type_expr = parse_array_suffix(p, decl->type_expr);
+    else if (parser_expect(p, TOKEN_colon)) decl->type_expr = parse_declared_type(p);
     parse_move_modifiers(decl);
     if (!p->panic && !parser_take(p, TOKEN_semicolon)) parse_accessors(p, decl);
     parse_add_decl(out, p, decl);

@@ -225,6 +225,15 @@ static Expr *missing(Parser *p) {
     return parse_error_expr(p);
 }
 
+/* new Foo(3): objects of classes. Told once; the rest is read as a value of Foo. */
+static Expr *new_object(Parser *p) {
+    if (parser_peek(p, 1)->kind != TOKEN_name) return word_operator(p);
+    const Token *type = parser_peek(p, 1);
+    diag_report(p->syntax->diags, DIAG_new_object, p->token->loc, type->name->text, type->name->text);
+    parser_advance(p);
+    return word_operator(p);
+}
+
 static Expr *name_or_word(Parser *p) {
     switch (token_word(p->token)) {
     case KEYWORD_true: return boolean(p, true);
@@ -234,6 +243,7 @@ static Expr *name_or_word(Parser *p) {
     case KEYWORD_this_type: return take_leaf(p, EXPR_this_type);
     case KEYWORD_operator: return operator_name(p);
     case KEYWORD_unsigned: return parse_base_type(p);
+    case KEYWORD_new: return new_object(p);
     case KEYWORD_spirv_asm: return assembly(p);
     case KEYWORD_none_literal:
         return parser_is_local(p, p->token->name) ? plain_name(p) : take_leaf(p, EXPR_none);

@@ -57,7 +57,7 @@ static void parse_binding(Parser *p, Stmt *stmt) {
     decl->flavour = VAR_local;
     decl->modifiers = MODIFIER_let;
     decl->name = parser_expect_name(p, "the name of a variable");
-    if (!p->panic && parser_take(p, TOKEN_colon)) decl->type_expr = parse_type(p);
+    if (!p->panic && parser_take(p, TOKEN_colon)) decl->type_expr = parse_declared_type(p);
     parse_move_modifiers(decl);
     parser_expect(p, TOKEN_equal);
     vec_push(p->arena, &stmt->decls, decl);

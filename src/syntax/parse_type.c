@@ -2,6 +2,7 @@
  * `A.B<int>` is generic arguments for a member; only what no expression looks like has nodes of its own.
  *
  *   type       = { modifier } base { "*" | "[" [ size ] "]" }
+ *   declared   = type { "&" type }
  *   base       = name { "." name | "::" name | generic-arguments | "[" [ size ] "]" } | "This" | function-type
  *              | "(" type { "," type } ")"
  *              | "expand" type | "each" type | end-of-pack "(" pack ")"
@@ -268,6 +269,21 @@ Expr *parse_type_after(Parser *p, Expr *base) {
 }
 
 Expr *parse_type(Parser *p) { return parse_type_after(p, parse_base_type(p)); }
+
+Expr *parse_all_types(Parser *p, Expr *first) {
+    if (p->panic || !parser_at(p, TOKEN_amp)) return first;
+    Expr *expr = expr_new(p->arena, EXPR_all_types, p->token->loc);
+    int height = p->height;
+    vec_push(p->arena, &expr->args, first);
+    while (!p->panic && parser_take(p, TOKEN_amp)) {
+        Expr *type = parse_type(p);
+        vec_push(p->arena, &expr->args, type);
+        height = max_int(height, p->height);
+    }
+    return parse_grown(p, expr, height);
+}
+
+Expr *parse_declared_type(Parser *p) { return parse_all_types(p, parse_type(p)); }
 
 /* `int a[2][3]`: two rows of three, so the last dimension is the innermost. */
 Expr *parse_array_suffix(Parser *p, Expr *type) {

@@ -129,6 +129,7 @@ static int count_stars(const Parser *p) {
 
 void parse_typed_declaration(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     Expr *base = parse_base_type(p);
+    if (scan_is_conjunction(p)) base = parse_all_types(p, base);
     Prefix all = *prefix;
     if (parser_take_word(p, KEYWORD_const)) all.modifiers |= MODIFIER_const;
     int stars = count_stars(p);
@@ -164,7 +165,7 @@ void parse_let(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
         Decl *decl = parse_new_decl(p, DECL_var, loc, name, prefix);
         decl->flavour = (uint8_t)flavour_at(place);
         decl->modifiers |= modifier;
-        if (parser_take(p, TOKEN_colon)) decl->type_expr = parse_type(p);
+        if (parser_take(p, TOKEN_colon)) decl->type_expr = parse_declared_type(p);
         parse_move_modifiers(decl);
         finish_variable(p, decl, out);
         if (parser_at(p, TOKEN_comma))

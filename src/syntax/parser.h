@@ -138,7 +138,7 @@ typedef struct Preprocessor {
     bool in_arguments;       /* of a macro call, where #include has no place */
     bool line_start_pending; /* the macro at the start of the line expanded to nothing */
     bool stopped;            /* something ran away, and was reported */
-    bool cut_off;            /* so did a comment without end */
+    bool cut_off;            /* so did a comment or a macro call without end */
 } Preprocessor;
 
 /* preprocess.c */
@@ -242,6 +242,7 @@ static inline bool parser_take_word(Parser *p, Keyword word) {
 void scan_file(ParseFile *file); /* fills in match and types */
 int scan_type(const Parser *p, int at);
 bool scan_is_type_name(const Parser *p, const Token *token);
+bool scan_is_conjunction(const Parser *p);                   /* `& J name`, behind a type */
 bool scan_is_tuple_of(const Parser *p, int at);              /* `(int, float) name`, not a call */
 bool scan_is_declaration(const Parser *p);                   /* of a variable, from the current token on */
 bool scan_is_generic_use(const Parser *p, const Expr *base); /* the current < opens generic arguments */
@@ -271,6 +272,8 @@ Expr *parse_outermost_name(Parser *p);
 Expr *parse_type(Parser *p);
 Expr *parse_pack_word(Parser *p);
 Expr *parse_base_type(Parser *p);                                  /* without * after it */
+Expr *parse_all_types(Parser *p, Expr *first);                     /* first & J & K */
+Expr *parse_declared_type(Parser *p);                              /* T, or I & J */
 Expr *parse_type_after(Parser *p, Expr *base);                     /* the stars and what follows them */
 Expr *parse_pointer_suffix(Parser *p, Expr *type);                 /* takes what * there are */
 Expr *parse_array_suffix(Parser *p, Expr *type);                   /* a[2][3] after a declared name */

@@ -345,9 +345,19 @@ bool scan_is_tuple_of(const Parser *p, int at) {
     return end >= 0 && kind_at(p, end) == TOKEN_name;
 }
 
+/* & J, and more of them; as it is if there is no name behind, as in `int& x)`, which C++ has. */
+static int scan_further_types(const Parser *p, int at) {
+    int end = at;
+    while (end >= 0 && kind_at(p, end) == TOKEN_amp) end = scan_type(p, end + 1);
+    return end >= 0 && token_is_identifier(token_at(p, end)) ? end : at;
+}
+
+bool scan_is_conjunction(const Parser *p) { return scan_further_types(p, p->at) > p->at; }
+
 bool scan_is_declaration(const Parser *p) {
     const Token *first = token_at(p, p->at);
     int end = scan_type(p, p->at);
+    if (end >= 0) end = scan_further_types(p, end);
     if (end < 0 || !token_is_identifier(token_at(p, end))) return false;
     Keyword word = token_word(token_at(p, end));
     bool infix = word == KEYWORD_is || word == KEYWORD_as;
