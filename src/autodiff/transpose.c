@@ -64,16 +64,10 @@ static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
 
 /* ---- linear arithmetic */
 
-/* The half of a sum of twice the same, else NULL. */
-static Val *half_of(const Val *g) {
-    bool is_double = g->kind == VAL_inst && g->inst->op == OP_add && g->inst->args[0] == g->inst->args[1];
-    return is_double ? g->inst->args[0] : NULL;
-}
-
 /* Where both will do, a factor is doubled, and not the adjoint, for which others wait. What is so large that twice of it is infinite must not meet an adjoint that is to stay zero. */
 static Val *product(Tr *t, Builder *b, const Val *differential, Val *factor, Val *g) {
     Op op = ad_product(t->untaken, differential, factor);
-    Val *half = ad_is_firm(t->untaken, differential) && !val_is_const(factor) ? half_of(g) : NULL;
+    Val *half = ad_is_firm(t->untaken, differential) && !val_is_const(factor) ? val_half(g) : NULL;
     return half ? build_binary(b, op, build_sum(b, factor, factor), half) : build_binary(b, op, factor, g);
 }
 

@@ -325,6 +325,12 @@ const Val *val_unconverted(const Val *v) {
     return v;
 }
 
+Val *val_half(const Val *v) {
+    bool is_sum = v->kind == VAL_inst && v->inst->op == OP_add && inst_has(v->inst, INST_FREE);
+    Val *half = is_sum ? inst_operand(v->inst, 0) : NULL;
+    return half && half == inst_operand(v->inst, 1) ? half : NULL;
+}
+
 static Val *const_new(Module *module, const Type *type) {
     Val *v = arena_new(module->arena, Val);
     v->kind = VAL_const;

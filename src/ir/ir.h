@@ -468,6 +468,7 @@ bool val_is_same(const Val *a, const Val *b);  /* also equal constants */
 
 /* What an index was before it became one of another width; of less than 32 bits it may be another number. */
 const Val *val_unconverted(const Val *v);
+Val *val_half(const Val *v); /* of twice the same that differentiation adds up; else NULL */
 
 Val *ir_const_int(Module *module, const Type *type, int64_t value); /* wrapped to the type; bool too */
 Val *ir_const_real(Module *module, const Type *type, double value); /* rounded to the type */

@@ -349,8 +349,10 @@ static void adopt(Lowerer *l, Record *differential, const RecordDiff *of) {
 static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     const Type *d = check_differential(l->c, front);
     RecordDiff *diff = &record->diff;
-    diff->reference = !d;
-    if (!d) d = check_ptr_differential(l->c, front);
+    if (!d) {
+        d = check_ptr_differential(l->c, front);
+        diff->reference = d != NULL;
+    }
     if (!d) return;
     diff->differential = lower_type(l, d);
     int *map = new_map(l, record->nfields);

@@ -9,6 +9,8 @@
  * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing else to memory that others reach than add to it: buffers of different
  * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit, and doubles, which take two, stay.
  *
+ * Of what differentiation doubles, it is the factor from outside of the loop: (x + x) * y, and twice x * y, are x * (y + y). Doubling is exact.
+ *
  * Inner loops come first, so that code can move out of several. */
 #include "opt.h"
 
@@ -20,6 +22,7 @@ typedef struct Licm {
     Memory memory;
     Inst *loop;  /* at work */
     Map written; /* keys of private objects that the loop writes */
+    Map doubled; /* Val -> twice of it, before the loop */
     int *uses;   /* by Val.id, in a kernel for a GPU; else NULL */
     bool alters; /* the loop does something else than adding to memory that others reach */
     int held;
@@ -84,6 +87,45 @@ static bool reads_unchanged(const Licm *l, const Inst *load) {
     return map_get(&l->written, PTR_KEY(object.key)) != l->loop;
 }
 
+/* ---- what is doubled */
+
+/* The factors of twice a product. */
+static bool find_factors(const Inst *inst, Val *factors[2]) {
+    for (int i = 0; i < 2 && inst->op == OP_mul; i++) {
+        factors[0] = val_half(inst->args[i]);
+        factors[1] = inst->args[1 - i];
+        if (factors[0]) return true;
+    }
+    const Val *half = inst->nresults == 1 ? val_half(inst->results[0]) : NULL;
+    if (!half || half->kind != VAL_inst || half->inst->op != OP_mul) return false;
+    factors[0] = inst_operand(half->inst, 0);
+    factors[1] = inst_operand(half->inst, 1);
+    return true;
+}
+
+static Val *twice(Licm *l, Val *v, Loc loc) {
+    Val *sum = map_get(&l->doubled, PTR_KEY(v));
+    if (sum) return sum;
+    Builder b = build_before(l->loop);
+    b.loc = loc;
+    sum = build_sum(&b, v, v);
+    map_put(l->scratch, &l->doubled, PTR_KEY(v), sum);
+    return sum;
+}
+
+static void double_outside(Licm *l, Inst *inst) {
+    Val *factors[2];
+    if (!find_factors(inst, factors)) return;
+    int outer = is_from_outside(l, factors[0]) ? 0 : 1;
+    if (!is_from_outside(l, factors[outer]) || is_from_outside(l, factors[1 - outer])) return;
+    if (inst->op == OP_mul && outer == 0) return; /* it has been doubled there */
+    inst->op = OP_mul;
+    inst->flags &= (uint8_t)~INST_FREE;
+    inst->args[0] = factors[1 - outer];
+    inst->args[1] = twice(l, factors[outer], inst->loc);
+    l->changed = true;
+}
+
 /* ---- moving */
 
 /* How much may leave a region. */
@@ -106,6 +148,8 @@ static void move_out_of(Licm *l, Region *region, Freedom freedom) {
             inst_insert_before(l->loop, inst);
             l->held += inst->op == OP_load && opt_memory_buffer(inst->args[0]);
             l->changed = true;
+        } else {
+            double_outside(l, inst);
         }
         for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], CHEAP_ONLY);
     }
@@ -118,6 +162,7 @@ static void visit_inst(Licm *l, Inst *inst) {
     if (inst->op != OP_loop) return;
     l->loop = inst;
     l->alters = false;
+    l->doubled = (Map){0};
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
     for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], ALL);
 }
