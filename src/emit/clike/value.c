@@ -103,6 +103,12 @@ static void settle_guarded(Printer *p, const Inst *inst) {
     p->dialect->language->address(p, inst, &p->at->values[inst->results[0]->id]);
 }
 
+/* A variable, or a part of one. */
+static bool is_name(const char *text) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
+    return strspn(text, letters) == strlen(text);
+}
+
 void clike_settle(Printer *p, const Inst *inst, int index) {
     const Val *v = ir_resolve(inst->args[index]);
     if (val_is_const(v)) return;
@@ -111,7 +117,7 @@ void clike_settle(Printer *p, const Inst *inst, int index) {
         settle_guarded(p, v->inst);
         return;
     }
-    if (!value.reads && strlen(value.text) <= LONGEST / 3) return;
+    if (!value.reads && (strlen(value.text) <= LONGEST / 3 || is_name(value.text))) return;
     forget(p, v);
     write_down(p, v, value);
 }
@@ -183,8 +189,7 @@ static bool is_index_as_it_was(const Printer *p, const Inst *inst) {
     const Val *wide = inst_operand(inst, 0);
     if (wide->type->kind != TYPE_int64 || val_is_const(wide) || !is_lasting(wide)) return false;
     const char *text = p->at->values[wide->id].text;
-    if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(text))
-        return false;
+    if (!is_name(text) || strchr(text, '.')) return false;
     Interval range = ir_interval(&p->at->jumps, wide);
     return range.known && range.low >= INT32_MIN && range.high <= INT32_MAX &&
            is_index_only(p, inst->results[0]);
