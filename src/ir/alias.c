@@ -61,13 +61,15 @@ const Global *ir_owner(const Val *buffer) {
     return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
 }
 
+uint16_t ir_own_flag(const Val *buffer) {
+    bool is_param = buffer->kind == VAL_param && !buffer->region->owner;
+    return is_param ? buffer->region->func->params[buffer->index].flags & PARAM_OWN : 0;
+}
+
 bool ir_is_own(Val *address) {
     const Val *v = ir_root(address);
     if (v->kind == VAL_inst && v->inst->op == OP_extract) v = ir_root(v->inst->args[0]);
-    if (v->kind != VAL_inst || v->inst->op != OP_buffer_elem) return false;
-    const Val *buffer = ir_resolve(v->inst->args[0]);
-    if (buffer->kind != VAL_param || buffer->region->owner) return false;
-    return (buffer->region->func->params[buffer->index].flags & PARAM_OWN) != 0;
+    return v->kind == VAL_inst && v->inst->op == OP_buffer_elem && ir_own_flag(inst_operand(v->inst, 0));
 }
 
 const Val *ir_base(const Val *address) {

@@ -17,7 +17,8 @@
  *                                      does not, 9 times for rounds of a loop, which test no index when they are done alone; twice where all write to one
  *     objects of more than 4 KiB       for each lane, and elements of those that lanes have of their own: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
- *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
+ *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5. Plain sums, of one thread or into copies that a kernel has for
+ *                                      itself: 3, one at a time, unless items wait for each other in one place
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
@@ -210,13 +211,20 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
 
 static bool is_sum(const Inst *inst) { return inst->op == OP_atomic && inst->index == ATOMIC_add; }
 
-bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
-    return is_sum(inst) && (options->alone || inst_has(inst, INST_FREE));
+/* Of threads that have what they add to for themselves. */
+static bool is_own_sum(const LaneOptions *options, const Inst *inst) {
+    return is_sum(inst) && (options->alone || ir_is_own(inst->args[0]));
 }
 
+bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
+    return is_own_sum(options, inst) || (is_sum(inst) && inst_has(inst, INST_FREE));
+}
+
+/* Items of a kernel that add to one place, one at a time, wait for each other; of a loop, the sum may be in a register meanwhile. */
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
-    double cost = lanes_is_plain_sum(lanes->options, inst) ? 3 : op_info[inst->op].cost;
-    bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst);
+    bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst),
+         waits = one_place && !lanes->rounds;
+    double cost = lanes_is_plain_sum(lanes->options, inst) && !waits ? 3 : op_info[inst->op].cost;
     return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 5)};
 }
 
@@ -465,7 +473,7 @@ bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
     bool is_loop = inst->op == OP_loop && !loop_is_short(inst) && !loop_is_written_out(inst);
     return (lanes_keeps_in_memory(inst) && !is_little(options, inst)) || op_is_elementary(inst->op) ||
            inst->op == OP_call || is_loop || inst->op == OP_switch ||
-           (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
+           (inst->op == OP_atomic && !is_own_sum(options, inst));
 }
 
 /* ---- how many lanes */

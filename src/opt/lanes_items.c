@@ -156,7 +156,8 @@ typedef struct Item {
 } Item;
 
 static void add_param(Item *item, Val *v) {
-    vec_push(item->lanes->scratch, &item->params, ((Param){.name = v->name, .type = v->type}));
+    vec_push(item->lanes->scratch, &item->params,
+             ((Param){.name = v->name, .type = v->type, .flags = ir_own_flag(v)}));
     vec_push(item->lanes->scratch, &item->stands_for, v);
 }
 

@@ -165,7 +165,7 @@ static Param param_for(const Outline *outline, const Val *v) {
                    opt_memory_object(&outline->loops->memory, v).is_constant;
     return (Param){.name = v->name,
                    .type = is_read ? ir_target(v->type) : v->type,
-                   .flags = is_read ? PARAM_BY_ADDRESS : 0};
+                   .flags = is_read ? PARAM_BY_ADDRESS : ir_own_flag(v)};
 }
 
 static Func *declare(Outline *outline) {

@@ -119,9 +119,7 @@ static void capture(void *user, Inst *inst) {
 /* ---- the function */
 
 static Param param_of(const Val *v) {
-    bool is_param = v->kind == VAL_param && !v->region->owner;
-    unsigned own = is_param ? v->region->func->params[v->index].flags & PARAM_OWN : 0;
-    return (Param){.name = v->name, .type = v->type, .flags = (uint8_t)own};
+    return (Param){.name = v->name, .type = v->type, .flags = ir_own_flag(v)};
 }
 
 static Func *declare(Outlined *o) {

@@ -367,6 +367,12 @@ static void lane_sums(Text *t, int i) {
     text_printf(t, "%%k%d.1 = add %%k%d, 1:uint\nyield %%k%d.1\n}\n", i, i, i);
 }
 
+static void lane_one_sum(Text *t, int i) {
+    if (i == 1) text_printf(t, "%%v = rem %%i, 64:uint\n%%d = buffer_elem %%data, %%v\n%%a = load %%d\n");
+    text_printf(t, "%%x%d = mul %%a, %%x%d\n%%e%d = buffer_elem writes %%sums, %d:uint\n", i, i - 1, i, i);
+    text_printf(t, "%%w%d = atomic add %%e%d, %%x%d\n", i, i, i);
+}
+
 /* A loop that hands on what it computes, which LLVM does one round at a time. */
 static void lane_root(Text *t, int i) {
     text_printf(t, "%%m%d, %%x%d = loop (%%k%d: uint = 0:uint, %%y%d: float = 1.0) {\n", i, i, i, i);
@@ -409,9 +415,9 @@ static void write_item(Text *t, const LaneCase *at) {
     text_printf(t, "%%e = buffer_elem %%data, %%i\n%%x0 = load %%e\n");
     for (int i = 1; i <= at->count; i++) at->step(t, i);
     text_printf(t, "%%o = buffer_elem writes %%out, %%i\n%%z = %s %%x%d\nstore %%o, %%z\n",
-                at->step == lane_sum    ? "neg"
-                : is_for_llvm(at->step) ? "sin"
-                                        : "tanh",
+                at->step == lane_sum || at->step == lane_one_sum ? "neg"
+                : is_for_llvm(at->step)                          ? "sin"
+                                                                 : "tanh",
                 at->count);
 }
 
@@ -520,6 +526,34 @@ static void sums_are_left_to_llvm_where_they_are_plain(void **state) {
     look_at_lanes(&(LaneCase){lane_sums, 1, 0, {1, 1, 1}, NULL}, lanes_of_loop, true);
 }
 
+/* Each waits for the one before it. */
+static void sums_of_items_in_one_place_are_made_together(void **state) {
+    (void)state;
+    look_at_lanes(&(LaneCase){lane_one_sum, 3, 0, {8, 16, 8}, NULL}, lanes_of_kernel, true);
+}
+
+/* Sums that a kernel has for itself are as plain in the part that a loop becomes, and as little a reason for lanes, as where one thread runs. */
+static void own_sums_stay_so_in_loops(void **state) {
+    static const char text[] =
+        "func @f(%n: uint, %mine: RWStructuredBuffer<float> own) export threads(1, 1, 1) {\n"
+        "%r.2 = loop (%r: uint = 0:uint) {\n%l = lt %r, %n\nyield %l\n} do {\n%s: float = convert %r\n"
+        "%k.2 = loop (%k: uint = 0:uint) {\n%m = lt %k, 64:uint\nyield %m\n} do {\n"
+        "%e = buffer_elem writes %mine, %k\n%w = atomic add %e, %s\n%k.1 = add %k, 1:uint\nyield %k.1\n}\n"
+        "%r.1 = add %r, 1:uint\nyield %r.1\n}\nreturn\n}\n";
+    (void)state;
+    for (int width = 0; width <= 8; width += 8) {
+        tear_down(NULL), set_up(NULL);
+        Func *func = read_func(text);
+        LaneRemark remark = {0};
+        LaneOptions options = {.width = width, .register_bits = 128, .wave = 32};
+        opt_lane_loops(&func, 1, &options, &(LaneRemarks){keep_remark, &remark});
+        assert_int_equal(remark.width, width ? width : 1);
+    }
+    const Func *items = module->funcs.at[module->funcs.count - 1];
+    assert_int_equal(items->nparams, 2);
+    assert_int_equal(items->params[0].flags | items->params[1].flags, PARAM_OWN);
+}
+
 /* Groups of one thread are lanes where that is asked for, and no more than there are. */
 static void groups_are_lanes_if_there_are_enough(void **state) {
     (void)state;
@@ -553,6 +587,8 @@ int main(void) {
         TEST(loops_get_lanes_by_what_else_there_is),
         TEST(loops_get_lanes_by_what_llvm_does),
         TEST(sums_are_left_to_llvm_where_they_are_plain),
+        TEST(sums_of_items_in_one_place_are_made_together),
+        TEST(own_sums_stay_so_in_loops),
         TEST(groups_are_lanes_if_there_are_enough),
         TEST(large_functions_take_a_moment),
     };
