@@ -86,6 +86,7 @@ static void spread_live(Policy *p, const Val *v) {
     const Def *def = &p->defs[v->id];
     if (!def->region) return;
     Inst *inst = def->inst;
+    if (inst && inst->op == OP_call && v->kind != VAL_param) return; /* its arguments are live by themselves */
     if (v->kind == VAL_param) {
         if (inst && inst->op == OP_loop) {
             add_live(p, inst->args[def->index]);
@@ -219,9 +220,8 @@ static int cost_of_source(Policy *p, const Val *v, Val *of) {
 static int cost(Policy *p, Val *v) {
     if (is_there(p, v)) return 0;
     if (p->costs[v->id]) return p->costs[v->id] - 1;
-    bool redone = can_redo(p, v);
-    int total = redone ? own_cost(p, v) : NEVER;
-    for (int i = 0; redone && source(p, v, i); i++) total += cost_of_source(p, v, source(p, v, i));
+    int total = can_redo(p, v) ? own_cost(p, v) : NEVER;
+    for (int i = 0; total < NEVER && source(p, v, i); i++) total += cost_of_source(p, v, source(p, v, i));
     if (total > NEVER) total = NEVER;
     p->costs[v->id] = total + 1;
     return total;
