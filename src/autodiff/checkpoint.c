@@ -86,7 +86,8 @@ static void spread_live(Policy *p, const Val *v) {
     const Def *def = &p->defs[v->id];
     if (!def->region) return;
     Inst *inst = def->inst;
-    if (inst && inst->op == OP_call && v->kind != VAL_param) return; /* its arguments are live by themselves */
+    if (inst && inst->op == OP_call && v->kind != VAL_param)
+        return; /* its arguments are live by themselves */
     if (v->kind == VAL_param) {
         if (inst && inst->op == OP_loop) {
             add_live(p, inst->args[def->index]);
