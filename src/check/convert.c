@@ -574,6 +574,24 @@ static bool is_generic_enum(Checker *c, const Type *type, const Type *number) {
     return type_is_abstract(type) && is_integral(number) && conforms_to(c, type, c->known.__EnumType);
 }
 
+static bool is_longer_vector(const Type *from, const Type *to) {
+    int64_t n, wanted;
+    if (from->kind != TYPE_vector || to->kind != TYPE_vector) return false;
+    return type_is_number(from->args[1], &n) && type_is_number(to->args[1], &wanted) && wanted < n;
+}
+
+/* (float2)v is (float2)v.xy. */
+static Expr *first_lanes(Env *env, Expr *e, const Type *to, Loc loc) {
+    Checker *c = env->c;
+    Expr *node = expr_new(c->arena, EXPR_swizzle, e->loc);
+    node->a = e;
+    node->nlanes = type_count(to);
+    for (int i = 0; i < node->nlanes; i++) node->lanes[i] = (uint8_t)i;
+    node->type = type_vector(c->types, e->type->args[0], node->nlanes);
+    node->flags = EXPR_CHECKED;
+    return convert_explicit(env, node, to, loc);
+}
+
 Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     Checker *c = env->c;
     const Type *from = e->type;
@@ -594,6 +612,7 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
                  (to->kind == TYPE_enum || type_is_scalar(to));
     if (enums) return convert_enum(env, e, to);
     if (is_smaller_matrix(from, to)) return convert_node(c, e, to, CONVERT_truncate);
+    if (is_longer_vector(from, to)) return first_lanes(env, e, to, loc);
     bool pointers = (from->kind == TYPE_pointer || from->kind == TYPE_null || is_integral(from)) &&
                     to->kind == TYPE_pointer;
     if (pointers || (from->kind == TYPE_pointer && is_integral(to)))
