@@ -76,13 +76,16 @@ void stack_unmap(char *stack, size_t size) {
     munmap(stack - guard, guard + size);
 }
 
-/* As much as is wanted; where address space is short, what can be had. */
+/* As much as is wanted, but no more than half of the address space that there is, as tapes need some, too. */
 DeepStack *stack_new(size_t wanted) {
     DeepStack *stack = calloc(1, sizeof *stack);
     if (!stack) return NULL;
     size_t page = page_size();
     for (stack->size = (wanted + page - 1) / page * page; stack->size >= MIB;
          stack->size = stack->size / 2 / page * page) {
+        char *room = stack_map(2 * stack->size);
+        if (!room) continue;
+        stack_unmap(room, 2 * stack->size);
         stack->memory = stack_map(stack->size);
         if (stack->memory) return stack;
     }

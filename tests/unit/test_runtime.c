@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <cmocka.h>
 
@@ -449,6 +450,26 @@ static void test_little_address_space(void **state) {
     assert_int_equal(wrong, 0);
     runtime_free(runtime);
 }
+
+/* A deep stack leaves half of it to tapes, however much there is. */
+static void test_deep_stack_leaves_address_space(void **state) {
+    (void)state;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    for (rlim_t size = (rlim_t)300 << 20; size < (rlim_t)1300 << 20; size += (rlim_t)50 << 20) {
+        small = before;
+        small.rlim_cur = address_space() + size;
+        assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+        DeepStack *stack = stack_new((size_t)1 << 30);
+        size_t left = size / 20 * 9; /* some is taken by now */
+        void *range = mmap(NULL, left, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        setrlimit(RLIMIT_AS, &before);
+        assert_non_null(stack);
+        assert_ptr_not_equal(range, MAP_FAILED);
+        munmap(range, left);
+        stack_free(stack);
+    }
+}
 #endif
 
 /* ---- output */
@@ -653,6 +674,7 @@ int main(void) {
         cmocka_unit_test(test_many_tapes),
 #if !defined(__SANITIZE_ADDRESS__)
         cmocka_unit_test(test_little_address_space),
+        cmocka_unit_test(test_deep_stack_leaves_address_space),
 #endif
         cmocka_unit_test(test_printing),
         cmocka_unit_test(test_printing_is_not_mixed),
