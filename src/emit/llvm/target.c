@@ -204,10 +204,10 @@ static bool has_wide_vectors(LLVMValueRef function) {
 
 /* Where LLVM makes vectors of 256 bits of loops although the processor has larger ones, as for Intel's, it would still use those to read what lies in turns, unless it is told, as clang does, that a
  * function has none by itself; and beside such an instruction, that processor does half of all others. What lanes have made is as wide as it is. Other processors know no such attribute. */
+static const char legal_width[] = "min-legal-vector-width";
 static void keep_vectors_narrow(LLVMModuleRef module) {
-    static const char name[] = "min-legal-vector-width";
     LLVMAttributeRef narrow =
-        LLVMCreateStringAttribute(LLVMGetModuleContext(module), name, sizeof name - 1, "0", 1);
+        LLVMCreateStringAttribute(LLVMGetModuleContext(module), legal_width, sizeof legal_width - 1, "0", 1);
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !has_wide_vectors(f)) LLVMAddAttributeAtIndex(f, of_function, narrow);
 }
@@ -245,6 +245,23 @@ static void exchange(LLVMModuleRef module, const char *attribute) {
 
 static bool is_called(LLVMValueRef function, const char *word) {
     return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
+}
+
+static bool calls_with_wide_vectors(LLVMValueRef function) {
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef inst = LLVMGetFirstInstruction(block); inst; inst = LLVMGetNextInstruction(inst)) {
+            LLVMValueRef called = LLVMIsACallInst(inst) ? LLVMGetCalledValue(inst) : NULL;
+            if (called && !LLVMGetIntrinsicID(called) && has_wide(inst)) return true;
+        }
+    return false;
+}
+
+/* LLVM has made calls since, such as one for eight sines, that take 512 bits in one register, and would put them into two where there are no such registers. */
+static void widen_for_calls(LLVMModuleRef module) {
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (is_called(f, legal_width) && calls_with_wide_vectors(f))
+            LLVMRemoveStringAttributeAtIndex(f, of_function, legal_width, sizeof legal_width - 1);
 }
 
 /* No passes but the one for vectors in straight code ask for it after those for loops. */
@@ -301,6 +318,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
     if (!is_device && level > 0) leave_to_be_quick(module);
+    if (vectorises) widen_for_calls(module);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
