@@ -36,7 +36,7 @@ from shrink import shrink
 BATCH = 24
 ALONE = ("GPU", *LANES, *LOOPS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
-TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
+TOO_MUCH = ("status 1: it takes too many steps", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
 
 

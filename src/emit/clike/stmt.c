@@ -298,6 +298,26 @@ static Counter find_counter(const Printer *p, const Inst *loop) {
     return counts && by > 0 ? counter : none;
 }
 
+typedef struct Exits {
+    FuncState *at;
+    const Inst *loop;
+    int index;
+} Exits;
+
+static void forget_use(void *user, Inst *inst) {
+    const Exits *exits = user;
+    if (inst->op != OP_break || inst->target != exits->loop) return;
+    const Val *v = ir_resolve(inst->args[exits->index]);
+    if (!val_is_const(v)) exits->at->uses[v->id]--;
+}
+
+/* Where the loop is left, nobody hands on its counter. */
+static void forget_exits(Printer *p, const Inst *loop, const Counter *counter) {
+    Exits exits = {p->at, loop, counter->index};
+    region_walk(loop->regions[1], forget_use, &exits);
+    p->at->user[counter->step->results[0]->id] = loop->regions[1]->last;
+}
+
 /* A parameter that nothing but this loop reads, once, and changes under the same name: the loop goes on with it. */
 static bool is_taken_over(const Printer *p, const Inst *loop, int index, const Val *named) {
     const Val *v = ir_resolve(loop->args[index]);
@@ -447,6 +467,7 @@ static void print_rounds(Printer *p, const Rounds *rounds, const char *count, co
 
 static void print_loop(Printer *p, const Inst *inst) {
     Counter counter = find_counter(p, inst);
+    if (counter.index >= 0) forget_exits(p, inst, &counter);
     const char *masked = counter.index >= 0 ? clike_begin_masked(p, inst, counter.index) : NULL;
     Value *carried = declare_carried(p, inst, &counter);
     if (masked) name_along(p, inst, &counter);
