@@ -1,5 +1,5 @@
 /* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on the way: of logarithms,
- * quotients by exponentials, and products of the two. */
+ * quotients by exponentials and by products, and products of the two. */
 #include "autodiff/ad.h"
 
 #include <math.h>
@@ -67,10 +67,12 @@ static Val *of_log(const Tangents *t, const Inst *inst) {
  * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
  * is at most u: this comes first. If there are exponentials in u as well, each is divided by v first.
  *
- * The reverse begins with the quotient, so that nothing is too large; but where v is large, y / v is too small for a float, though its product with exp(x) is not. If only one exponential in v
- * has a differential, it is multiplied by that first, and then by y, which takes nothing more. */
+ * The reverse begins with the quotient, so that nothing is too large; but where v is large, y / v is too small for a float, though its product with exp(x) is not. It is multiplied by each
+ * exponential first, and then by y; if there is but one, that takes nothing more.
+ *
+ * So it is with a v that is a square, or a product with such terms: y / v times a factor of v need not be too small where y / v is, nor y * dv too large where dv is. y is multiplied by the other factors first. */
 
-enum { TERMS_DEEP = 4 };
+enum { TERMS_DEEP = 4, PRODUCTS_DEEP = 2 };
 
 /* Of a multiple of something, or what may be 0 instead: that. NULL: it is neither. */
 static const Val *multiplied(const Inst *inst) {
@@ -106,14 +108,12 @@ static bool has_exponential(const Val *x, int depth) {
                                             has_exponential(inst->args[1], depth - 1)));
 }
 
-/* Terms of it that have a differential; many, if one of them is no exponential. */
-static int moving_terms(const Tangents *t, const Val *x, int depth) {
-    const int many = 2;
+/* ... that has a differential. */
+static bool has_moving_exponential(const Tangents *t, const Val *x, int depth) {
     const Inst *inst = log_operand(x);
-    if (!diff(t, x)) return 0;
-    if (is_exponential(x)) return 1;
-    if (!has_exponential(x, depth)) return many;
-    return moving_terms(t, inst->args[0], depth - 1) + moving_terms(t, inst->args[1], depth - 1);
+    if (!diff(t, x) || !has_exponential(x, depth)) return false;
+    return is_exponential(x) || has_moving_exponential(t, inst->args[0], depth - 1) ||
+           has_moving_exponential(t, inst->args[1], depth - 1);
 }
 
 static Val *sum_of(const Tangents *t, Op op, Val *first, Val *second) {
@@ -137,12 +137,58 @@ static Val *with_differential(const Tangents *t, Op op, Val *y, Val *x, int dept
     return sum_of(t, (Op)inst->op, first, second);
 }
 
+/* What it is a multiple of. */
+static const Val *bare(const Val *x) {
+    const Inst *inst = log_operand(x);
+    const Val *of = inst && inst->op == OP_mul ? multiplied(inst) : NULL;
+    return of ? of : x;
+}
+
+/* The operand of a multiple of a square that is squared; -1: it is none. */
+static int squared(const Inst *product) {
+    Val *const *a = product->args;
+    for (int i = 1; i >= 0; i--)
+        if (a[1 - i] == a[i] || bare(a[1 - i]) == a[i]) return i;
+    return -1;
+}
+
+static bool has_exponential_factor(const Tangents *t, const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    if (!inst || inst->op != OP_mul || depth == 0) return has_moving_exponential(t, x, TERMS_DEEP);
+    return has_exponential_factor(t, inst->args[0], depth - 1) ||
+           has_exponential_factor(t, inst->args[1], depth - 1);
+}
+
+/* Is it a product of which the factors are better taken one by one? What takes more than before is for exponentials alone: a factor may be so small that y times the others is too large. */
+static bool has_factors(const Tangents *t, const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    if (!inst || inst->op != OP_mul || depth == 0 || !diff(t, x)) return false;
+    return squared(inst) >= 0 || has_exponential_factor(t, x, depth);
+}
+
+/* dx times y, where y is a quotient by it; NULL: zero. */
+static Val *in_divisor(const Tangents *t, Val *y, Val *x, int depth) {
+    Val *d = diff(t, x), *terms[2] = {NULL, NULL};
+    if (!d) return NULL;
+    if (!has_factors(t, x, depth))
+        return has_moving_exponential(t, x, TERMS_DEEP) ? with_differential(t, OP_mul, y, x, TERMS_DEEP)
+                                                        : build_binary(t->b, OP_mul, y, d);
+    const Inst *product = log_operand(x);
+    int square = squared(product);
+    for (int i = 0; i < 2; i++) {
+        Val *factor = product->args[i], *other = primal(t, product->args[1 - i]);
+        if (diff(t, factor) && (square < 0 || i == square))
+            terms[i] = in_divisor(t, build_binary(t->b, OP_mul, y, other), factor, depth - 1);
+    }
+    if (square >= 0) terms[1 - square] = terms[square];
+    return terms[0] && terms[1] ? build_sum(t->b, terms[0], terms[1]) : terms[0] ? terms[0] : terms[1];
+}
+
 static Val *of_quotient(const Tangents *t, const Inst *inst, Val *y) {
     Val *v = primal(t, inst->args[1]), *du = diff(t, inst->args[0]);
-    if (!du || !has_exponential(inst->args[0], TERMS_DEEP)) {
-        Val *change = with_differential(t, OP_mul, y, inst->args[1], TERMS_DEEP);
-        return build_quotient_differential(t->b, v, du, change);
-    }
+    bool above = t->forward && du && has_exponential(inst->args[0], TERMS_DEEP);
+    if (!above || has_factors(t, inst->args[1], PRODUCTS_DEEP))
+        return build_quotient_differential(t->b, v, du, in_divisor(t, y, inst->args[1], PRODUCTS_DEEP));
     Val *of_u = with_differential(t, OP_div, v, inst->args[0], TERMS_DEEP),
         *of_v = with_differential(t, OP_div, v, inst->args[1], TERMS_DEEP);
     if (of_v) of_v = build_unless_infinite(t->b, v, build_binary(t->b, OP_mul, y, of_v));
@@ -213,10 +259,9 @@ static Val *of_product(const Tangents *t, const Inst *inst, Val *y) {
 /* ---- entries */
 
 static bool has_factors_below(const Tangents *t, const Inst *div) {
-    if (!has_exponential(div->args[1], TERMS_DEEP)) return false;
-    if (t->forward) return true;
-    bool also_above = diff(t, div->args[0]) && has_exponential(div->args[0], TERMS_DEEP);
-    return !also_above && moving_terms(t, div->args[1], TERMS_DEEP) == 1;
+    const Val *v = div->args[1];
+    if (has_factors(t, v, PRODUCTS_DEEP)) return true;
+    return t->forward ? has_exponential(v, TERMS_DEEP) : has_moving_exponential(t, v, TERMS_DEEP);
 }
 
 bool ad_has_factors(const Tangents *t, const Inst *inst) {

@@ -465,7 +465,7 @@ static void tell(Probe *p, const Comparison *c, double error) {
     *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
 }
 
-/* The numbers do not agree: because of rounding? NULL: it is not that. */
+/* The numbers do not agree: because of rounding, or of what a type has no number for? NULL: it is not that. */
 static const char *rounding(Probe *p, const Comparison *c, double scale) {
     double error = fabs(c->got - c->wanted), allowed = p->tolerance * scale;
     bool have_wide = gradcheck_make_wide(p->check, p->s);
@@ -478,6 +478,7 @@ static const char *rounding(Probe *p, const Comparison *c, double scale) {
         if (have_wide) return NULL;
     }
     static const char own[] = "rounding errors in its own precision are too large";
+    if (have_wide && c->q.part == PART_value) return "its own precision gives another result";
     if (have_wide && error <= 0.05 * scale) return own;
     double noise = noise_of(p, &c->q, c->got, wide);
     return isnan(noise) || error <= allowed + 8 * noise ? own : NULL;
