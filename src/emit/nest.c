@@ -71,11 +71,16 @@ typedef struct Round {
     bool has_row, is_plain;
 } Round;
 
+/* Lanes have numbers on a tape that lie apart: they are read or written one after the other, each by an address of its own. */
+static bool is_one_by_one(const Inst *inst) {
+    return op_has(inst->op, OP_TAPE) && inst->nargs > 1 && inst->args[1]->type->kind == TYPE_vector;
+}
+
 static void add_to_round(Round *round, const Region *region) {
     enum { ROW = 4 };
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         round->length++;
-        round->is_plain &= inst->nregions == 0 && inst->op != OP_call;
+        round->is_plain &= inst->nregions == 0 && inst->op != OP_call && !is_one_by_one(inst);
         for (int i = 0; i < inst->nresults; i++)
             round->has_row |=
                 inst->results[i]->type->kind == TYPE_vector && type_count(inst->results[i]->type) >= ROW;

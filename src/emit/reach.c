@@ -273,7 +273,7 @@ Reached emit_reach(Arena *arena, Module *module, bool wide) {
     find_cycles(&reached);
     if (!reached.missing) reach_work(&reached);
     spread_needs(&reached);
-    if (!reached.missing) reach_tapes(&reached), reach_nests(&reached);
+    if (!reached.missing) reach_tapes(&reached), reach_nests(&reached), reach_beside(&reached);
     spread_needs(&reached);
     list_globals(&reached, module);
     return reached;

@@ -93,6 +93,7 @@ typedef struct Reached {
     Map nests;      /* Inst: short loops over small arrays, and what is in them */
     Map at_once;    /* Inst: loops of which several rounds are done at once; int: how many */
     Map left;       /* Inst: loops in these; Func: what they call */
+    Map beside;     /* Inst: outermost loops that do little beside others; NULL: it is none */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
     int64_t statics_size, shared_size;
@@ -141,6 +142,11 @@ typedef enum Unrolling { UNROLL_freely, UNROLL_as_vectors, UNROLL_never } Unroll
 Unrolling emit_unrolling(const Inst *loop, bool has_short_vectors);
 /* Of a loop whose rounds are best done so (ir/atonce.c); else 1. */
 int emit_rounds_at_once(const Reached *reached, const Inst *loop);
+
+/* ---- beside.c */
+void reach_beside(Reached *reached);
+bool emit_is_beside(const Reached *reached,
+                    const Inst *inst); /* the loop, or one around it, does little beside others */
 
 /* ---- sums.c */
 /* Additions that the groups of a GPU may keep until they end. */

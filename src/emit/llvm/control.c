@@ -242,11 +242,12 @@ static void wish_for_vectors(Emitter *e, LLVMValueRef branch) {
     set_wishes(e, branch, wishes, 2);
 }
 
-/* The copy of a loop for indices that are out of range, and what does the rounds that others have left, is neither unrolled nor vectorised, which would take as long as for the other one;
+/* The copy of a loop for indices that are out of range, what does the rounds that others have left and what does little beside others is neither unrolled nor vectorised, which would take as long as for the other one;
  * nests of short loops over arrays are written out. */
 static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
-    bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few;
+    bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few ||
+                   (!e->device && emit_is_beside(&e->reached, loop->inst));
     int in_a_row = is_rare || loop->looks ? 1 : emit_rounds_in_a_row(loop->inst);
     bool is_free = loop->looks || e->device,
          has_short_vectors = e->habits.row == 16 && !target_masks_vectors();
