@@ -1,6 +1,8 @@
 /* Loops. What leaves them where a round begins or ends is their condition, so that they are seen to count:
  *
  *     for (;;) { if (i >= n) break; ... }          while (!(i >= n)) { ... }
+ *     for (;;) { if (i < n) ...; else break; }     while (i < n) ...;
+ *     for (;;) { if (i >= n) return s; ... }       while (!(i >= n)) { ... } return s;     if there is no other way behind it
  *     while (true) { ... if (i >= n) break; }      do { ... } while (!(i >= n)); */
 #include "lower/lowerer.h"
 
@@ -28,52 +30,102 @@ static LoopHints hints_of(Fn *f, const Stmt *stmt) {
 
 /* ---- exits that are conditions */
 
+/* if (...) break; with what is done instead, if anything. */
+typedef struct Exit {
+    Expr *condition;
+    bool if_holds;
+    Stmt *leaves, *rest;
+} Exit;
+
 /* How a loop goes on: while its condition holds, and none of those that its body begins with. */
 typedef struct Going {
     Expr *condition; /* NULL: always */
-    Expr *exits[MOST_EXITS];
+    Exit exits[MOST_EXITS];
     int nexits;
     bool is_tested_inside; /* the condition, as what the body begins with */
 } Going;
 
-static bool is_break_of(const Stmt *stmt, const Stmt *loop) {
-    if (stmt->kind == STMT_block) return stmt->body.count == 1 && is_break_of(stmt->body.at[0], loop);
-    return stmt->kind == STMT_break && stmt->target == loop;
+static Stmt *only_statement(Stmt *stmt) {
+    while (stmt && stmt->kind == STMT_block && stmt->body.count == 1) stmt = stmt->body.at[0];
+    return stmt;
+}
+
+static bool leaves(const Stmt *stmt, const Stmt *loop) {
+    return stmt && (stmt->kind == STMT_return || (stmt->kind == STMT_break && stmt->target == loop));
+}
+
+static bool find_exit(const Stmt *stmt, const Stmt *loop, Exit *exit) {
+    if (stmt->kind != STMT_if || stmt->body.count || stmt->decls.count || may_fail(stmt->expr)) return false;
+    Stmt *then = only_statement(stmt->then), *other = only_statement(stmt->other);
+    bool if_holds = leaves(then, loop);
+    *exit = (Exit){.condition = stmt->expr,
+                   .if_holds = if_holds,
+                   .leaves = if_holds ? then : other,
+                   .rest = if_holds ? stmt->other : stmt->then};
+    return if_holds || leaves(other, loop);
 }
 
 /* if (...) break; */
 static bool is_exit(const Stmt *stmt, const Stmt *loop) {
-    return stmt->kind == STMT_if && !stmt->other && stmt->body.count == 0 && stmt->decls.count == 0 &&
-           is_break_of(stmt->then, loop) && !may_fail(stmt->expr);
+    Exit exit;
+    return find_exit(stmt, loop, &exit) && exit.leaves->kind == STMT_break && !exit.rest;
 }
 
-static Going find_going(const Stmt *loop) {
+static bool has_break(const Stmt *stmt, const Stmt *loop) {
+    if (!stmt) return false;
+    if (stmt->kind == STMT_break && stmt->target == loop) return true;
+    for (int i = 0; i < stmt->body.count; i++)
+        if (has_break(stmt->body.at[i], loop)) return true;
+    return has_break(stmt->then, loop) || has_break(stmt->other, loop);
+}
+
+static bool has_no_condition(Fn *f, const Stmt *loop) {
+    int64_t value;
+    return !loop->expr || (expr_constant(f, loop->expr, &value) && value);
+}
+
+/* One that returns must be the only way behind the loop. What is done instead of leaving may leave, too. */
+static void find_exits(Fn *f, const Stmt *loop, Going *going) {
+    const Stmt *body = loop->then;
+    bool may_return = has_no_condition(f, loop) && !has_break(body, loop), goes_on = true;
+    while (goes_on && going->nexits < MOST_EXITS && going->nexits < body->body.count) {
+        Exit *exit = &going->exits[going->nexits];
+        if (!find_exit(body->body.at[going->nexits], loop, exit)) return;
+        bool is_return = exit->leaves->kind == STMT_return;
+        if (is_return && !may_return) return;
+        going->nexits++;
+        goes_on = !is_return && !exit->rest;
+    }
+}
+
+static Going find_going(Fn *f, const Stmt *loop) {
     const Stmt *body = loop->then;
     Going going = {.condition = loop->kind == STMT_do ? NULL : loop->expr};
     going.is_tested_inside = going.condition && may_fail(going.condition);
     if (going.is_tested_inside) going.condition = NULL;
     bool may_exit = loop->kind != STMT_do && !going.is_tested_inside && body && body->kind == STMT_block;
-    while (may_exit && going.nexits < MOST_EXITS && going.nexits < body->body.count &&
-           is_exit(body->body.at[going.nexits], loop)) {
-        going.exits[going.nexits] = body->body.at[going.nexits]->expr;
-        going.nexits++;
-    }
+    if (may_exit) find_exits(f, loop, &going);
     return going;
 }
 
 /* What is left of the body. */
-static Stmt *without_exits(Fn *f, Stmt *body, int nexits) {
+static Stmt *without_exits(Fn *f, Stmt *body, const Going *going) {
+    int nexits = going->nexits;
     if (nexits == 0) return body;
-    Stmt *rest = arena_copy(f->l->arena, body, sizeof *body);
-    rest->body.at += nexits;
-    rest->body.count -= nexits;
+    Stmt *rest = arena_copy(f->l->arena, body, sizeof *body), *instead = going->exits[nexits - 1].rest;
+    rest->body = (StmtVec){0};
+    if (instead) vec_push(f->l->arena, &rest->body, instead);
+    for (int i = nexits; i < body->body.count; i++) vec_push(f->l->arena, &rest->body, body->body.at[i]);
     return rest;
 }
 
-static bool is_endless(Fn *f, const Stmt *loop) {
-    int64_t value;
-    return !loop->step && (!loop->expr || (expr_constant(f, loop->expr, &value) && value));
+/* What stands behind the loop instead of at the beginning of its rounds; NULL: nothing. */
+static Stmt *returned_by(const Going *going) {
+    Stmt *last = going->nexits ? going->exits[going->nexits - 1].leaves : NULL;
+    return last && last->kind == STMT_return ? last : NULL;
 }
+
+static bool is_endless(Fn *f, const Stmt *loop) { return !loop->step && has_no_condition(f, loop); }
 
 /* The exit that a loop ends its rounds with if nothing else decides there; NULL: none. */
 static const Stmt *find_last(Fn *f, const Stmt *loop, const Going *going) {
@@ -92,6 +144,10 @@ bool loop_ends_with(Fn *f, Stmt *stmt) {
     return true;
 }
 
+static Val *lower_going_on(Fn *f, const Exit *exit) {
+    return exit->if_holds ? lower_not(f, exit->condition) : lower_condition(f, exit->condition);
+}
+
 /* ---- its regions */
 
 static void begin_region(Fn *f, Region *region) {
@@ -105,11 +161,12 @@ static Val *lower_exits(Fn *f, const Going *going, int at, Val *before) {
     const Type *flag = type_basic(f->l->types, TYPE_bool);
     int64_t known;
     if (at == going->nexits || (val_is_int(before, &known) && !known)) return before;
-    if (val_is_int(before, &known)) return lower_exits(f, going, at + 1, lower_not(f, going->exits[at]));
+    if (val_is_int(before, &known))
+        return lower_exits(f, going, at + 1, lower_going_on(f, &going->exits[at]));
     Inst *inst = build_if(&f->b, before, &flag, 1);
     Builder outer = f->b;
     begin_region(f, inst->regions[0]);
-    Val *rest = lower_exits(f, going, at + 1, lower_not(f, going->exits[at]));
+    Val *rest = lower_exits(f, going, at + 1, lower_going_on(f, &going->exits[at]));
     build_yield(&f->b, &rest, 1);
     begin_region(f, inst->regions[1]);
     Val *leaves = const_int(f, TYPE_bool, 0);
@@ -162,7 +219,7 @@ static Val *build_going(Fn *f) {
 void lower_loop(Fn *f, Stmt *stmt) {
     if (stmt->init) lower_stmt(f, stmt->init);
     f->b.loc = stmt->loc;
-    Going going = find_going(stmt);
+    Going going = find_going(f, stmt);
     const Stmt *last = find_last(f, stmt, &going);
     Val *go = stmt->kind == STMT_do || last ? build_going(f) : NULL;
     Inst *loop = build_loop(&f->b, NULL, 0, true);
@@ -172,10 +229,10 @@ void lower_loop(Fn *f, Stmt *stmt) {
         .outer = f->targets, .stmt = stmt, .inst = loop, .defers = f->defers, .last = last, .go = go};
     f->targets = &target;
     lower_region(f, loop->regions[1],
-                 going.is_tested_inside ? with_condition(f, stmt)
-                                        : without_exits(f, stmt->then, going.nexits));
+                 going.is_tested_inside ? with_condition(f, stmt) : without_exits(f, stmt->then, &going));
     f->targets = target.outer;
     fill_step(f, loop->regions[2], stmt, last ? NULL : go);
+    if (returned_by(&going)) lower_stmt(f, returned_by(&going));
 }
 
 /* $for: one copy of the body per number. */

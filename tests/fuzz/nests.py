@@ -67,7 +67,7 @@ class Nests:
     def endless(self, i, lines):
         """Left where a round begins, ends, or in between."""
         exit = f"if ({self.pick(f'{i} >= n', f'{i} == 6', f'{i} > 4', f'!({i} < m)', f's > 2 || {i} >= n')}) break;"
-        lines = [*self.pick([exit, *lines, f"{i}++;"], [exit, *lines, f"{i} += 2;"], [*lines, f"{i}++;", exit], [*lines[:1], exit, *lines[1:], f"{i}++;"], [exit, *lines, f"{i}++;", f"if ({self.pick('s > 2', f'{i} > 7')}) break;"])]
+        lines = [*self.pick([exit, *lines, f"{i}++;"], [exit, *lines, f"{i} += 2;"], [f"if ({self.pick(f'{i} < n', f'{i} <= 4')}) {{", *lines, f"{i}++; }} else {{ break; }}"], [*lines, f"{i}++;", exit], [*lines[:1], exit, *lines[1:], f"{i}++;"], [exit, *lines, f"{i}++;", f"if ({self.pick('s > 2', f'{i} > 7')}) break;"])]
         most = [f"if ({i} > 40) break;"] # some would not end
         return f"int {i} = {self.pick('0', '1', 'k')};\n{self.pick('for (;;)', 'while (true)')} {{\n" + "\n".join([*lines[:-1], *most, lines[-1]]) + "\n}"
 
