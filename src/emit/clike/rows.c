@@ -440,14 +440,16 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
 
 /* ---- elements that are read number by number
  *
- * gcc makes vectors of the numbers of structs that follow each other by reading all of them, and sorts those of 16 numbers in four steps, which are six instructions for each number of two
- * structs. If it does not know how far they are apart, it reads them one by one. */
+ * gcc makes vectors of the numbers of structs that follow each other by reading all of them. It sorts those of 16 doubles in four steps, which are six instructions for each number of two
+ * structs; and of five, seven, nine ... numbers it makes none. If it does not know how far they are apart, it reads them one by one. */
 
-static bool is_sorted(const Inst *access, const Val *counter) {
-    const int64_t size =
-        access->op == OP_buffer_elem ? type_layout(element_of(access), LAYOUT_scalar).stride : 0;
+static bool is_far(const Inst *access, const Val *counter) {
+    if (access->op != OP_buffer_elem || ir_resolve(access->args[1]) != counter) return false;
+    Layout layout = type_layout(element_of(access), LAYOUT_scalar);
     enum { LEAST = 8 * sizeof(double) };
-    return size >= LEAST && !(size & (size - 1)) && ir_resolve(access->args[1]) == counter;
+    bool is_sorted =
+        layout.align == sizeof(double) && layout.stride >= LEAST && !(layout.stride & (layout.stride - 1));
+    return is_sorted || numbers_of(access);
 }
 
 typedef struct FarSearch {
@@ -457,7 +459,7 @@ typedef struct FarSearch {
 
 static void look_for_far(void *user, Inst *inst) {
     FarSearch *search = user;
-    search->any |= is_sorted(inst, search->counter);
+    search->any |= is_far(inst, search->counter);
 }
 
 static void begin_far(Printer *p, const Inst *loop, const Val *counter) {
@@ -471,7 +473,7 @@ static void begin_far(Printer *p, const Inst *loop, const Val *counter) {
 
 const char *clike_far_index(Printer *p, const Inst *access) {
     const Val *counter = p->at->far.counter;
-    if (!counter || !is_sorted(access, counter)) return NULL;
+    if (!counter || !is_far(access, counter)) return NULL;
     return clike_format(p, "%s * %s", clike_operand(p, access, 1).text, p->at->far.name);
 }
 
@@ -484,8 +486,7 @@ const char *clike_rows_wish(Printer *p, const Inst *loop) {
     if (!has_rows && (at_once == 1 || !are_rounds_apart(p, loop, &straight))) return NULL;
     const char *independent = has_rows ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
     if (at_once == 1) return independent;
-    enum { DOUBLES = 2 };
-    if (!has_rows && at_once == DOUBLES) begin_far(p, loop, straight.counter);
+    if (!has_rows) begin_far(p, loop, straight.counter);
     const char *wish = clike_format(p, "%s(%d)", clike_helper(p, "SLOPE_AT_ONCE"), at_once);
     return independent ? clike_format(p, "%s %s", independent, wish) : wish;
 }
