@@ -81,7 +81,7 @@ static void finish_forward(Ad *ad, Making *x) {
 /* ---- reverse mode */
 
 static void begin_reverse(Ad *ad, Making *x) {
-    x->recursive = ad_is_recursive(ad, x->f);
+    x->recursive = x->reverse->whichever = ad_is_recursive(ad, x->f);
     x->steady = x->reverse->terms.steady && !ad_has(ad, x->f, AD_disturbs);
     if (x->recursive) ad_declare_recursive(ad, x);
 }
@@ -135,9 +135,19 @@ static void merge(Ad *ad, const Making *x) {
     ad->config.merge(ad->config.user, x->linear.func, &calls, &named);
 }
 
+static void note_repeated(Ad *ad, Making *x) {
+    Map seen = {0}; /* AdFunc -> CallNote */
+    for (int i = 0; i < x->calls.count; i++) {
+        CallNote *note = x->calls.entries[i].value, *first = map_get(&seen, PTR_KEY(note->plan.callee));
+        if (first) first->repeated = note->repeated = true;
+        else map_put(ad->arena, &seen, PTR_KEY(note->plan.callee), note);
+    }
+}
+
 static void linearize_reverse(Ad *ad, Making *x) {
     ad_declare(ad, x->f, SHAPE_linear, (Contents){0}, &x->linear);
     linearize_split(ad, x);
+    note_repeated(ad, x);
     merge(ad, x);
     note_params(ad, x);
     make_placeholders(ad, x);
@@ -210,24 +220,29 @@ static void note_passed(void *user, Inst *inst) {
     }
 }
 
+enum { MUCH = 64 }; /* values */
+
 /* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space that grows with the
  * square of the length of a chain of calls, and double with each level of functions that call another twice. */
 static bool passes_much_on(Ad *ad, const Making *x) {
-    const int much = 64;
     int count = 0;
     const ValVec *slots = &x->checkpoint->slots;
-    if (slots->count <= much) return false;
     bool *passed = arena_array(ad->arena, bool, x->linear.func->nvals + 1);
     region_walk(x->primal, note_passed, passed);
     for (int i = 0; i < slots->count; i++)
         count += slots->at[i]->kind == VAL_inst && passed[slots->at[i]->id];
-    return count > much;
+    return count > MUCH;
 }
 
+/* A caller that calls it in several places would have as many results and arguments in each: they are in memory anyhow, and take long to
+ * compile. */
 static void checkpoint(Ad *ad, Making *x) {
     ad_leave_out_rounds(ad, x);
     ad_checkpoint(ad, x);
-    if (x->recursive || passes_much_on(ad, x)) ad_push_slots(ad, x);
+    bool is_much = x->checkpoint->slots.count > MUCH;
+    bool on_tape = x->recursive || (is_much && passes_much_on(ad, x));
+    x->reverse->whichever = on_tape || !is_much;
+    if (on_tape || (is_much && x->reverse->terms.repeated)) ad_push_slots(ad, x);
     ad_restore(ad, x);
 }
 
@@ -320,14 +335,16 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
     return true;
 }
 
-static bool same_terms(const AdFunc *f, const Terms *a, const Terms *b) {
-    return a->firm == b->firm && a->steady == b->steady && a->lone == b->lone &&
-           same_stable(f, a->stable, b->stable);
+static bool is_on_terms(const AdFunc *f, const Reverse *made, const Terms *terms) {
+    const Terms *its = &made->terms;
+    return its->firm == terms->firm && its->steady == terms->steady && its->lone == terms->lone &&
+           (made->whichever || its->repeated == terms->repeated) &&
+           same_stable(f, its->stable, terms->stable);
 }
 
 Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
     for (int i = 0; i < f->reverses.count; i++)
-        if (same_terms(f, &f->reverses.at[i]->terms, &terms)) return f->reverses.at[i];
+        if (is_on_terms(f, f->reverses.at[i], &terms)) return f->reverses.at[i];
     Reverse *made = arena_new(ad->arena, Reverse);
     made->terms = terms;
     made->terms.stable = arena_copy(ad->arena, terms.stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
@@ -336,6 +353,7 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
     if (f->source) ad_complete(ad, f->source);
     ad_fill(ad, f, true);
     if (f->round) {
+        made->whichever = true;
         ad_reverse_along(ad, f, made);
         finish_reverse(ad, made);
     } else if (f->flat->body) make(ad, reverse, &(Making){.f = f, .reverse = made});

@@ -540,8 +540,10 @@ static void extend_call(Back *x, Inst *call, const Reverse *reverse, bool again)
 static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
     Tr *t = x->t;
     Inst *call = x->note->primal;
-    Terms terms = {
-        .stable = stable_leaves(t, x->callee, call), .firm = any_firm(t, inst), .steady = t->making->steady};
+    Terms terms = {.stable = stable_leaves(t, x->callee, call),
+                   .firm = any_firm(t, inst),
+                   .steady = t->making->steady,
+                   .repeated = x->note->repeated};
     const Reverse *reverse = ad_reverse(t->ad, x->callee, terms);
     if (!reverse->pri.func) {
         ad_refuse_endless(t->ad, x->callee);
