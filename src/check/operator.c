@@ -427,14 +427,29 @@ static Expr *binary_step(Env *env, Expr *e, Expr *a) {
     return result;
 }
 
+/* Optional<I & J>: between types, & makes a type. NULL: these are none. */
+static Expr *types_joined(Env *env, const ExprVec *chain, Expr **left) {
+    bool named = (*left)->kind == EXPR_name || (*left)->kind == EXPR_member || (*left)->kind == EXPR_apply;
+    for (int i = 0; i < chain->count && named; i++) named = chain->at[i]->op == OPERATOR_bit_and;
+    if (!named) return NULL;
+    *left = check_term(env, *left);
+    if ((*left)->kind != EXPR_type) return NULL;
+    Expr *all = expr_new(env->c->arena, EXPR_all_types, chain->at[0]->loc);
+    vec_push(env->c->arena, &all->args, *left);
+    for (int i = chain->count - 1; i >= 0; i--) vec_push(env->c->arena, &all->args, chain->at[i]->b);
+    return check_term(env, all);
+}
+
 Expr *check_binary(Env *env, Expr *e) {
-    VEC(Expr *) chain = {0};
+    ExprVec chain = {0};
     Expr *left = e;
     while (left->kind == EXPR_binary && !(left->flags & EXPR_CHECKED) && left->op != OPERATOR_comma) {
         vec_push(env->c->arena, &chain, left);
         left = left->a;
     }
     if (chain.count == 0) return check_comma(env, e);
+    Expr *type = types_joined(env, &chain, &left);
+    if (type) return type;
     Expr *result = check_operand(env, left);
     for (int i = chain.count - 1; i >= 0; i--) result = binary_step(env, chain.at[i], result);
     return result;

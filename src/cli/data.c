@@ -15,6 +15,7 @@ typedef struct Scalars {
     /* Called for each scalar; false ends the walk. */
     bool (*visit)(void *user, const SlopeType *type, size_t offset);
     void *user;
+    size_t open; /* elements of an array of any length */
 } Scalars;
 
 static bool is_scalar(const SlopeType *type) {
@@ -35,8 +36,9 @@ static bool walk(const SlopeType *type, size_t offset, const Scalars *scalars) {
     if (kind != SLOPE_TYPE_vector && kind != SLOPE_TYPE_array) return false;
     const SlopeType *element = slope_type_element(type);
     size_t stride = slope_type_element_stride(type);
-    for (int64_t i = 0, count = slope_type_count(type); i < count; i++)
-        if (!walk(element, offset + (size_t)i * stride, scalars)) return false;
+    size_t count = slope_type_count(type) <= 0 ? scalars->open : (size_t)slope_type_count(type);
+    for (size_t i = 0; i < count; i++)
+        if (!walk(element, offset + i * stride, scalars)) return false;
     return true;
 }
 
@@ -48,7 +50,7 @@ static bool count_one(void *user, const SlopeType *type, size_t offset) {
 /* -1: it holds something that cannot be written as values. */
 static long count_scalars(const SlopeType *type) {
     long count = 0;
-    return walk(type, 0, &(Scalars){count_one, &count}) ? count : -1;
+    return walk(type, 0, &(Scalars){.visit = count_one, .user = &count}) ? count : -1;
 }
 
 /* ---- what a buffer holds */
@@ -59,19 +61,64 @@ typedef struct Elements {
     size_t stride;
     long scalars; /* per element; -1: not only scalars */
     bool single;  /* exactly one element */
+    SlopeField
+        tail; /* its last part is an array of any length: there is one such element, and as much of the array as there is room; type NULL: it has none */
+    size_t open; /* elements of that */
 } Elements;
+
+static bool find_tail(const SlopeType *type, SlopeField *out) {
+    int fields = slope_type_kind(type) == SLOPE_TYPE_struct ? slope_type_field_count(type) : 0;
+    if (fields && slope_type_field(type, fields - 1, out) && slope_type_kind(out->type) == SLOPE_TYPE_array &&
+        slope_type_count(out->type) <= 0)
+        return true;
+    *out = (SlopeField){0};
+    return false;
+}
+
+bool data_open_elements(const SlopeType *type, size_t size, size_t *open) {
+    SlopeField tail;
+    *open = 0;
+    if (!find_tail(type, &tail) || size < tail.offset) return false;
+    *open = (size - tail.offset) / slope_type_element_stride(tail.type);
+    return true;
+}
 
 static Elements elements_of(const SlopeType *type) {
     const SlopeType *element = slope_type_element(type);
-    if (slope_type_kind(element) == SLOPE_TYPE_void) return (Elements){NULL, "uint", 4, 1, false};
+    if (slope_type_kind(element) == SLOPE_TYPE_void)
+        return (Elements){.type_name = "uint", .stride = 4, .scalars = 1};
     bool single =
         slope_type_kind(type) == SLOPE_TYPE_buffer && slope_type_buffer_kind(type) == SLOPE_BUFFER_constant;
-    return (Elements){element, slope_type_name(element), slope_type_element_stride(type),
-                      count_scalars(element), single};
+    Elements elements = {.type = element,
+                         .type_name = slope_type_name(element),
+                         .stride = slope_type_element_stride(type),
+                         .scalars = count_scalars(element),
+                         .single = single};
+    find_tail(element, &elements.tail);
+    return elements;
+}
+
+/* One element, with so many in its array. */
+static void open_tail(Elements *elements, size_t count) {
+    elements->open = count;
+    elements->single = true;
+    elements->stride = elements->tail.offset + count * slope_type_element_stride(elements->tail.type);
+    if (elements->scalars >= 0)
+        elements->scalars += (long)count * count_scalars(slope_type_element(elements->tail.type));
+}
+
+static bool is_whole(Elements *elements, size_t size) {
+    size_t open;
+    if (elements->tail.type && data_open_elements(elements->type, size, &open)) open_tail(elements, open);
+    return elements->single ? size == elements->stride : size % elements->stride == 0;
 }
 
 static Elements value_elements(const SlopeType *type) {
-    return (Elements){type, slope_type_name(type), slope_type_size(type), count_scalars(type), true};
+    return (Elements){.type = type,
+                      .type_name = slope_type_name(type),
+                      .stride = slope_type_size(type),
+                      .scalars = count_scalars(type),
+                      .single = true};
 }
 
 static ExitStatus no_memory(void) { return cli_misuse("there is not so much memory"); }
@@ -134,8 +181,16 @@ static ExitStatus check_count(const Elements *elements, const char *name, size_t
     return EXIT_fine;
 }
 
-static ExitStatus read_values(const Elements *elements, const char *name, const char *text, Data *out) {
+/* What follows the other parts is its array. */
+static void open_by_values(Elements *elements, size_t values) {
+    long each = elements->tail.type ? count_scalars(slope_type_element(elements->tail.type)) : 0;
+    if (each <= 0 || elements->scalars < 0 || values < (size_t)elements->scalars) return;
+    open_tail(elements, (values - (size_t)elements->scalars) / (size_t)each);
+}
+
+static ExitStatus read_values(Elements *elements, const char *name, const char *text, Data *out) {
     size_t values = count_values(text);
+    open_by_values(elements, values);
     ExitStatus status = check_count(elements, name, values);
     if (status != EXIT_fine) return status;
     size_t count = values / (size_t)elements->scalars;
@@ -144,7 +199,7 @@ static ExitStatus read_values(const Elements *elements, const char *name, const 
     Reader reader = {.name = name, .text = text, .bytes = out->bytes};
     for (size_t i = 0; i < count && !reader.failed; i++) {
         size_t offset = i * elements->stride;
-        if (elements->type) walk(elements->type, offset, &(Scalars){read_one, &reader});
+        if (elements->type) walk(elements->type, offset, &(Scalars){read_one, &reader, elements->open});
         else read_scalar(&reader, SLOPE_TYPE_uint32, "uint", offset);
     }
     return reader.failed ? EXIT_misuse : EXIT_fine;
@@ -221,12 +276,13 @@ static bool read_product(const char *text, unsigned long long *count) {
     return *end == 0;
 }
 
-static ExitStatus read_fill(const Elements *elements, const char *name, FillKind kind, const char *text,
+static ExitStatus read_fill(Elements *elements, const char *name, FillKind kind, const char *text,
                             Data *out) {
     const char *word = fill_names[kind], *number = text + strlen(word);
     unsigned long long count;
     if (!read_product(number, &count))
         return cli_misuse("how many elements for '%s'? write %s16, not '%s'", name, word, text);
+    if (elements->tail.type) open_tail(elements, (size_t)count), count = 1;
     if (elements->single && count != 1)
         return cli_misuse("'%s' is one %s: %s1", name, elements->type_name, word);
     ExitStatus status = take_memory(out, (size_t)count, elements->stride);
@@ -235,7 +291,7 @@ static ExitStatus read_fill(const Elements *elements, const char *name, FillKind
         return cli_misuse("'%s' holds %s: only zeros:%s are possible", name, elements->type_name, number);
     Fill fill = begin_fill(kind, out->bytes);
     for (size_t i = 0; i < count; i++)
-        if (!walk(elements->type, i * elements->stride, &(Scalars){fill_one, &fill}))
+        if (!walk(elements->type, i * elements->stride, &(Scalars){fill_one, &fill, elements->open}))
             return cli_misuse("element %zu of '%s' does not fit %s", i, name, elements->type_name);
     return EXIT_fine;
 }
@@ -263,7 +319,7 @@ ExitStatus data_read_stream(FILE *file, const char *path, Data *out) {
     return no_memory();
 }
 
-static ExitStatus read_file(const Elements *elements, const char *name, const char *path, Data *out) {
+static ExitStatus read_file(Elements *elements, const char *name, const char *path, Data *out) {
     FILE *file = fopen(path, "rb");
     if (!file) return cli_misuse("cannot read '%s' for '%s': %s", path, name, strerror(errno));
     ExitStatus status = data_read_stream(file, path, out);
@@ -271,7 +327,7 @@ static ExitStatus read_file(const Elements *elements, const char *name, const ch
     fclose(file);
     if (status != EXIT_fine) return status;
     if (error) return cli_misuse("cannot read '%s' for '%s': %s", path, name, strerror(error));
-    if (elements->single ? out->size != elements->stride : out->size % elements->stride != 0)
+    if (!is_whole(elements, out->size))
         return cli_misuse("'%s' holds %s: the %zu bytes of '%s' are not %s of %zu bytes", name,
                           elements->type_name, out->size, path,
                           elements->single ? "one" : "a whole number of elements", elements->stride);
@@ -296,7 +352,7 @@ static bool note_kind(void *user, const SlopeType *type, size_t offset) {
 /* The type of all numbers in an element; name NULL: they have several. */
 static OneKind kind_of(const Elements *elements) {
     OneKind one = {SLOPE_TYPE_uint32, elements->type ? NULL : "uint", false};
-    if (elements->type && !walk(elements->type, 0, &(Scalars){note_kind, &one})) one.name = NULL;
+    if (elements->type && !walk(elements->type, 0, &(Scalars){note_kind, &one, 1})) one.name = NULL;
     return one;
 }
 
@@ -304,14 +360,12 @@ static ExitStatus mixed(const char *name, const Elements *elements) {
     return cli_misuse("'%s' holds %s: an array of NumPy has numbers of one type", name, elements->type_name);
 }
 
-static ExitStatus read_array(const Elements *elements, const char *name, const char *path, Data *out) {
+static ExitStatus read_array(Elements *elements, const char *name, const char *path, Data *out) {
     OneKind one = kind_of(elements);
     if (!one.name) return mixed(name, elements);
     ArrayWanted wanted = {name, elements->type_name, one.kind, one.name, (size_t)elements->scalars};
     ExitStatus status = array_read(path, &wanted, out);
-    if (status != EXIT_fine ||
-        (elements->single ? out->size == elements->stride : out->size % elements->stride == 0))
-        return status;
+    if (status != EXIT_fine || is_whole(elements, out->size)) return status;
     return cli_misuse("'%s' holds %s: the %zu bytes of '%s' are not %s of %zu bytes", name,
                       elements->type_name, out->size, path,
                       elements->single ? "one" : "a whole number of elements", elements->stride);
@@ -320,6 +374,7 @@ static ExitStatus read_array(const Elements *elements, const char *name, const c
 ExitStatus data_save_array(const SlopeType *type, const char *name, const char *path, const char *bytes,
                            size_t size) {
     Elements elements = elements_of(type);
+    is_whole(&elements, size);
     OneKind one = kind_of(&elements);
     if (!one.name) return mixed(name, &elements);
     char shape[64];
@@ -329,7 +384,7 @@ ExitStatus data_save_array(const SlopeType *type, const char *name, const char *
     return array_write(path, array_type(one.kind), shape, bytes, size);
 }
 
-static ExitStatus read_table(const Elements *elements, const char *name, const char *path, Data *out) {
+static ExitStatus read_table(Elements *elements, const char *name, const char *path, Data *out) {
     char *text;
     size_t columns, wanted = elements->scalars > 0 ? (size_t)elements->scalars : 1;
     ExitStatus status = table_read(path, &text, &columns);
@@ -341,7 +396,7 @@ static ExitStatus read_table(const Elements *elements, const char *name, const c
     return status;
 }
 
-static ExitStatus read_data(const Elements *elements, const char *name, const char *text, Data *out) {
+static ExitStatus read_data(Elements *elements, const char *name, const char *text, Data *out) {
     *out = (Data){0};
     if (*text == 0) return cli_misuse("no data for '%s': write 1,2.5,3 or zeros:16 or @FILE", name);
     if (*text == '@' && cli_ends_with(text + 1, ".npy")) return read_array(elements, name, text + 1, out);
@@ -385,9 +440,10 @@ static bool print_one(void *user, const SlopeType *type, size_t offset) {
 
 void data_print(const SlopeType *type, const char *bytes, size_t size) {
     Elements elements = elements_of(type);
+    is_whole(&elements, size);
     char *start = (char *)(uintptr_t)bytes; /* only read from */
     for (size_t offset = 0; offset + elements.stride <= size; offset += elements.stride) {
-        if (elements.type) walk(elements.type, offset, &(Scalars){print_one, start});
+        if (elements.type) walk(elements.type, offset, &(Scalars){print_one, start, elements.open});
         else print_scalar(SLOPE_TYPE_uint32, bytes + offset);
     }
 }
@@ -415,7 +471,7 @@ static bool write_rows(const Elements *elements, FILE *file, const char *bytes, 
     bool written = true;
     for (size_t offset = 0; written && offset + elements->stride <= size; offset += elements->stride) {
         row.begun = false;
-        written = elements->type ? walk(elements->type, offset, &(Scalars){write_one, &row})
+        written = elements->type ? walk(elements->type, offset, &(Scalars){write_one, &row, elements->open})
                                  : write_scalar(&row, SLOPE_TYPE_uint32, offset);
         written = written && fputc('\n', file) != EOF;
     }
@@ -424,6 +480,7 @@ static bool write_rows(const Elements *elements, FILE *file, const char *bytes, 
 
 ExitStatus data_save_table(const SlopeType *type, const char *path, const char *bytes, size_t size) {
     Elements elements = elements_of(type);
+    is_whole(&elements, size);
     Saving saving;
     ExitStatus status = save_begin(&saving, path);
     if (status != EXIT_fine) return status;

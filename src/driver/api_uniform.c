@@ -352,6 +352,15 @@ static SlopeStatus refuse(SlopeProgram *program, DiagId why, const char *name, c
     return SLOPE_STATUS_misuse;
 }
 
+/* A struct that ends in an array of any length is there once, with as much of the array as there is room for. */
+static bool is_whole(const Type *element, size_t size, size_t stride) {
+    int last = element->kind == TYPE_record ? type_record(element)->nfields - 1 : -1;
+    const Type *tail = last >= 0 ? type_record(element)->fields[last].type : NULL;
+    if (!tail || tail->kind != TYPE_array || type_length(tail) > 0) return size % stride == 0;
+    size_t start = (size_t)type_field_offset(element, last, LAYOUT_scalar);
+    return size >= start && (size - start) % (size_t)type_element_stride(tail, LAYOUT_scalar) == 0;
+}
+
 static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer) {
     Place place;
     SlopeStatus status = find_place(program, name, &place);
@@ -363,7 +372,7 @@ static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuf
         bool is_constant = place.type->kind == TYPE_buffer && place.type->number == BUFFER_constant;
         if (buffer->wrapped && needs_counter(place.type))
             return refuse(program, DIAG_buffer_needs_counter, name, &place);
-        if (is_constant ? size != stride : size % stride != 0) {
+        if (is_constant ? size != stride : !is_whole(place.type->args[0], size, stride)) {
             diag_report(program->session->diags, DIAG_buffer_wrong_size, 0, name, type_of(program, &place),
                         size, stride);
             return SLOPE_STATUS_misuse;

@@ -217,28 +217,29 @@ static bool is_open_array(const Decl *member) {
     return type && type->kind == EXPR_index && type->args.count == 0;
 }
 
-static bool has_open_array(const Decl *block) {
-    for (int i = 0; i < block->members.count; i++)
-        if (is_open_array(block->members.at[i])) return true;
-    return false;
+static bool is_one_open_array(const Decl *block) {
+    return block->members.count == 1 && is_open_array(block->members.at[0]);
 }
 
-/* Memory of a buffer: an array of any length is a buffer of its own, anything else is what a pointer leads to. */
+/* Memory of a buffer: an array of any length alone is a buffer of its own, anything else is what a pointer leads to. */
 static Expr *storage_type(Parser *p, Decl *block) {
     Expr *type = reference(p, block), *pointer = expr_new(p->arena, EXPR_pointer_type, block->loc);
-    if (!has_open_array(block)) {
-        pointer->a = type;
-        return pointer;
+    for (int i = 0; i + 1 < block->members.count; i++)
+        if (is_open_array(block->members.at[i]))
+            diag_report(p->syntax->diags, DIAG_open_array_in_block, block->members.at[i]->loc);
+    if (is_one_open_array(block)) {
+        Decl *first = block->members.at[0];
+        first->type_expr = named_type(p, "RWStructuredBuffer", first->type_expr->a);
+        return type;
     }
-    Decl *first = block->members.at[0];
-    if (block->members.count > 1) diag_report(p->syntax->diags, DIAG_open_array_in_block, first->loc);
-    else first->type_expr = named_type(p, "RWStructuredBuffer", first->type_expr->a);
-    return type;
+    pointer->a = type;
+    return pointer;
 }
 
 /* Its members are parameters by their own names. */
 static void open_block(Parser *p, Decl *block, bool storage, DeclVec *out) {
-    if (storage && !has_open_array(block)) diag_report(p->syntax->diags, DIAG_block_needs_name, block->loc);
+    if (storage && !is_one_open_array(block))
+        diag_report(p->syntax->diags, DIAG_block_needs_name, block->loc);
     if (storage) storage_type(p, block);
     block->kind = DECL_buffer_block;
     for (int i = 0; i < block->members.count; i++)
