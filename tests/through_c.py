@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same programs through C: what `slope run` prints in tests/run, tests/diff and tests/library, the program that
 `-target c` makes prints too, and so does the interpreter. gcc, clang and a C++ compiler take turns; a warning is a failure.
-Buffers and plain numbers that `slope run` is given are set by a few lines of C before main; kernels are called by a main of ours.
+What `slope run` is given is set by a few lines of C before main (c_data.py); kernels are called by a main of ours.
 
     tests/through_c.py [--build DIR] [-j N] [--of N] [NAME...]     one test of N; only those whose name contains a NAME
 """
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import c_data
 import run
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -24,9 +25,8 @@ COMPILERS = [["gcc", "-O1", "-std=c17", *WARNINGS], ["clang", "-O1", "-std=c17",
              ["g++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"],
              ["clang++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"]]
 FOLDERS = ("run", "diff", "library")
-SET, PRINTED, DISPATCH, ENTRY = ("bind", "set"), ("print",), ("dispatch",), ("entry",)
-DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, "save", "show", "threads", "stack", "block", "wave")  # that C's main has not
-NUMBERS = r"[-+.,\de]+|(0x[\da-f]+,?)+|(zeros|ones|range|random):\d+"
+SET, PRINTED, DISPATCH, ENTRY, BLOCK = ("bind", "set"), ("print",), ("dispatch",), ("entry",), ("block",)
+DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, *BLOCK, "save", "show", "threads", "stack", "wave")  # that C's main has not
 LACKING = re.compile(r"this target (has no|does not)")
 
 
@@ -68,15 +68,17 @@ def split_data(test):
             given.others.append(word)
             continue
         value = value or (words.pop(0) if words else "")
-        if name in SET and re.fullmatch(rf"\w+=({NUMBERS})", value):
+        if name in SET and c_data.DATA.fullmatch(value.partition("=")[2]):
             given.values.append(tuple(value.split("=")))
-        elif name in PRINTED and re.fullmatch(r"\w+", value):
+        elif name in PRINTED and re.fullmatch(r"[\w.]+", value):
             given.printed.append(value)
         elif name in DISPATCH:
             given.groups[:] = (value.split(",") + ["1", "1"])[:3]
         elif name in ENTRY:
             given.entries.append(value)
             given.others.extend(["-entry", value])
+        elif name in BLOCK:
+            given.others.extend(["--block", value])
         else:
             return None
     return given
@@ -88,114 +90,28 @@ def choose(suite, filters, share, folders=FOLDERS, suits=arguments):
     return [test for test in chosen[::share] if run.wanted(test.name, filters)]
 
 
-# ---- data
-
-FORMATS = {"float": "%.9g", "double": "%.17g", "int32_t": "%d", "uint32_t": "%u", "int64_t": "%ld", "uint64_t": "%lu"}
-
-
-def drawn(count, whole):
-    """What `random:` is (src/cli/data.c)."""
-    state, bits = 0x9e3779b97f4a7c15, (1 << 64) - 1
-    for _ in range(count):
-        state ^= state << 13 & bits
-        state ^= state >> 7
-        state ^= state << 17 & bits
-        yield str(int((state >> 33 & 0xffffff) / 16777216 * 100)) if whole else f"{(state >> 40) / 16777216:.9g}"
-
-
-def numbers(data, unit):
-    """A list of them, as C says it; "": zeros, of which there are so many; None: it cannot be said."""
-    kind, _, count = data.rpartition(":")
-    is_real = unit in ("float", "double")
-    if kind == "zeros" or not kind and not (is_real and "0x" in data):
-        return "" if kind else data
-    if unit not in FORMATS or not kind:
-        return None
-    return ",".join({"ones": "1" * int(count), "range": map(str, range(int(count))),
-                     "random": drawn(int(count), not is_real)}[kind])
-
-
-def scalar_of(code, element):
-    """The type of all the numbers in it; None: there are several."""
-    vector = re.search(rf"typedef struct {element} {{ (\w+) [xyzw, ]+; }} {element};", code)
-    scalar = vector[1] if vector else "uint32_t" if element == "unsigned char" else element
-    return scalar if scalar in FORMATS else None
-
-
-def outer_name(code, name):
-    """As C calls it: what C claims has a prefix."""
-    return name if re.search(rf"^extern \w+ {name};", code, re.M) else f"slope_{name}"
-
-
-def declared(code, name):
-    """What the C file says that it is, and what its elements are if it is a buffer; (None, None): there is no such name."""
-    plain = re.search(rf"^extern (\w+) {name};", code, re.M)
-    buffer = plain and re.search(rf"typedef struct {plain[1]} {{ ([\w ]+) \(?\*data\)?([\[\]\d]*); ", code)
-    if buffer and buffer[2]:
-        return plain[1], f"__typeof__({buffer[1]}{buffer[2]})"
-    return plain and plain[1], buffer and buffer[1]
-
-
-def bind(name, element, data):
-    """Its memory, behind the counter of buffers that can grow, and the statements that fill it; None: it cannot be said."""
-    unit = "uint32_t" if element == "unsigned char" else element
-    listed = numbers(data, unit)
-    if listed is None:
-        return None
-    values = f"static {unit} values_of_{name}[] = {{{listed}}};\n" if listed else ""
-    count = f"sizeof values_of_{name} / sizeof({unit})" if listed else data.removeprefix("zeros:")
-    fill = f"memcpy(bound_{name}.at, values_of_{name}, sizeof values_of_{name}); " if listed else ""
-    return (f"{values}static struct {{ uint32_t counter[4]; {unit} at[{count}]; }} "
-            f"__attribute__((aligned(16))) bound_{name};",
-            f"{fill}{name}.data = ({element} *)(void *)bound_{name}.at, "
-            f"{name}.count = (sizeof bound_{name}.at) / (sizeof({element}));")
-
-
-def set_up(code, values, printed, source=""):
-    """C that gives buffers their data before main, and prints some after it; None: it cannot be said so."""
-    storage, before, after = [], [], []
-    for name, data in values:
-        name = outer_name(code, name)
-        plain, element = declared(code, name)
-        if not plain or "half" in (element or ""):  # which is held as bits
-            return None
-        if element:
-            bound = bind(name, element, data)
-            if not bound:
-                return None
-            storage.append(bound[0])
-            before.append(bound[1])
-            if re.search(rf"Consume\w+<[^;]*>[^;]*\b{name}\b", source):  # all that it has can be taken
-                before.append(f"bound_{name}.counter[0] = (uint32_t){name}.count;")
-        elif plain in FORMATS and re.fullmatch(r"[-+.\de]+", data):
-            before.append(f"{name} = {data};")
-        else:
-            return None
-    for name in map(lambda given: outer_name(code, given), printed):
-        scalar = scalar_of(code, declared(code, name)[1])
-        if not scalar:
-            return None
-        after.append(f"for (size_t i = 0; i < sizeof bound_{name}.at / (sizeof({scalar})); i++) "
-                     f"printf(\"{FORMATS[scalar]}\\n\", (({scalar} *)(void *)bound_{name}.at)[i]);")
-    return "\n".join(["", '#pragma GCC diagnostic ignored "-Wmissing-braces"', *storage,
-                      f"__attribute__((constructor)) static void set_up(void) {{ {' '.join(before)} }}",
-                      f"__attribute__((destructor)) static void show_at_the_end(void) {{ {' '.join(after)} }}", ""])
-
-
 # ---- kernels
 
-KERNEL = re.compile(r"^void (\w+)\(uint32_t groups_x, uint32_t groups_y, uint32_t groups_z\);", re.M)
+KERNEL = re.compile(r"^void (\w+)\(uint32_t groups_x, uint32_t groups_y, uint32_t groups_z(.*)\);", re.M)
+PARAMETER = re.compile(r"(?:const )?(\w+) (?:(\*)SLOPE_RESTRICT )?(\w+)")
 
 
 def main_of(code, given):
-    """C's main, which calls the entry points; None: there is none, or one that takes more than groups."""
-    kernels = KERNEL.findall(code)
-    wanted = [re.sub(r"\W+", "_", name).strip("_") for name in given.entries] or kernels
+    """C's main, which calls the entry points, and variables for what they take; None: there is none."""
+    kernels = dict(KERNEL.findall(code))
+    wanted = [re.sub(r"\W+", "_", name.rpartition(".")[2]).strip("_") for name in given.entries] or list(kernels)
     wanted = [name if name in kernels else f"slope_{name}" for name in wanted]
     if not given.entries and len(wanted) != 1 or not set(wanted) <= set(kernels):
         return None
-    groups = ", ".join(given.groups or "111")
-    return "\nint main(void) {\n" + "".join(f"    {name}({groups});\n" for name in wanted) + "    return 0;\n}\n"
+    variables, calls = {}, []
+    for name in wanted:
+        taken = [PARAMETER.fullmatch(part) for part in kernels[name].split(", ")[1:]]
+        if not all(taken):
+            return None
+        variables.update((parameter[3], f"static {parameter[1]} {parameter[3]};\n") for parameter in taken)
+        arguments = [*(given.groups or "111"), *("&" * bool(parameter[2]) + parameter[3] for parameter in taken)]
+        calls.append(f"    {name}({', '.join(arguments)});\n")
+    return "\n" + "".join(variables.values()) + "int main(void) {\n" + "".join(calls) + "    return 0;\n}\n"
 
 
 def same_line(found, expected):
@@ -239,7 +155,7 @@ def check(suite, test, compiler, temporary):
     if problem or not text:
         return problem
     if given.values or given.printed:
-        more = set_up(text, given.values, given.printed, test.source.path.read_text())
+        more = c_data.set_up(text, given.values, given.printed, test.source.path.read_text())
         if not more:
             return None
         text += more
