@@ -117,6 +117,36 @@ static Val *thread_value(Fn *f, const Decl *param) {
     return object.address;
 }
 
+/* ---- what is set from outside */
+
+/* An image knows the format that it is declared with: behind fields named `image`, or where a field says one of its own. */
+static void declare_formats(Fn *f, Val *address, const Type *type, uint16_t format) {
+    if (type->kind == TYPE_array)
+        for (int64_t i = 0; i < type_length(type); i++) {
+            Val *at = ir_const_int(f->l->m, type_basic(f->l->types, TYPE_int), i);
+            declare_formats(f, build_elem(&f->b, address, at, true), type->args[0], format);
+        }
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields; i++) {
+        const Field *field = &type_record(type)->fields[i];
+        uint16_t inner = strcmp(field->name->text, "image") == 0 ? format : field->image_format;
+        if (format && strcmp(field->name->text, "declared") == 0)
+            build_store(&f->b, build_field(&f->b, address, i), ir_const_int(f->l->m, field->type, format));
+        else if (inner || has_image_format(field->type))
+            declare_formats(f, build_field(&f->b, address, i), field->type, inner);
+    }
+}
+
+/* The value, or where the object is. Who calls the kernel need not know the formats of images. */
+static Val *outer_value(Fn *f, const Request *request, int index) {
+    const Param *param = &request->func->params[index];
+    Val *value = request->func->body->params[index];
+    if (!param->image_format && !has_image_format(param->type)) return value;
+    Val *copy = build_var(&f->b, param->type, param->name, true);
+    copy_object(f, copy, value, false);
+    declare_formats(f, copy, param->type, param->image_format);
+    return copy;
+}
+
 /* What is written goes nowhere: results are in what the parameters refer to. */
 static void lower_derived_body(Lowerer *l, Request *request) {
     Fn f = fn_begin(l, request);
@@ -128,7 +158,7 @@ static void lower_derived_body(Lowerer *l, Request *request) {
         const Decl *thread = thread_param(l, request->decl, param->name);
         Val *value = NULL;
         if (thread) value = thread_value(&f, thread);
-        else if (is_set_outside(l, request, param)) value = request->func->body->params[next++];
+        else if (is_set_outside(l, request, param)) value = outer_value(&f, request, next++);
         if (param->dir != DIR_in || (param->flags & PARAM_RESULT)) {
             Val *copy = build_var(&f.b, param->type, param->name, true);
             if (value && is_simple(param->type)) build_store(&f.b, copy, value);
@@ -156,7 +186,7 @@ void lower_entry_body(Lowerer *l, Request *request) {
         const ParamSig *param = &sig->params[i];
         const Type *type = ir_type(&f, param->type);
         Val *value = check_takes_thread(l->c, param->decl) ? thread_value(&f, param->decl)
-                                                           : request->func->body->params[next++];
+                                                           : outer_value(&f, request, next++);
         bool assigned = (param->decl->flags & DECL_ASSIGNED) != 0;
         Local local = is_simple(type) ? (Local){.value = value} : (Local){.address = value};
         if (assigned) {

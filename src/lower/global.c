@@ -28,16 +28,6 @@ static bool set_data(Lowerer *l, Global *global, Expr *init, const Type *front, 
 
 /* ---- images of a format that is declared: a uniform begins with it, whoever sets the rest */
 
-static bool has_format(const Type *type) {
-    while (type->kind == TYPE_array) type = type->args[0];
-    bool found = false;
-    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields && !found; i++) {
-        const Field *field = &type_record(type)->fields[i];
-        found = field->image_format || has_format(field->type);
-    }
-    return found;
-}
-
 /* A constant for each scalar: the format where an image has its own, which is behind fields named `image`, else zero. */
 static void add_formats(Lowerer *l, const Type *type, uint16_t format, ValVec *values) {
     if (type->kind == TYPE_array || type->kind == TYPE_vector) {
@@ -57,7 +47,7 @@ static void add_formats(Lowerer *l, const Type *type, uint16_t format, ValVec *v
 
 static void set_formats(Lowerer *l, Global *global) {
     ValVec values = {0};
-    if (!global->image_format && !has_format(global->type)) return;
+    if (!global->image_format && !has_image_format(global->type)) return;
     add_formats(l, global->type, global->image_format, &values);
     global->data = values.at;
     global->ndata = values.count;

@@ -185,6 +185,7 @@ typedef struct Fn {
 const Type *concrete(Fn *f, const Type *type); /* front end, substituted */
 const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
 bool is_simple(const Type *ir);                /* held in a value, not in memory */
+bool has_image_format(const Type *type);       /* do fields of it say one? */
 uint16_t image_format(const Decl *decl);       /* what [format(...)] says; 0: nothing */
 int64_t count_numbers(const Type *ir);         /* floating ones in it */
 bool is_block(const Type *front);              /* a constant buffer, or an array of them */

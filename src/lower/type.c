@@ -78,6 +78,16 @@ static Name numbered(Lowerer *l, const char *prefix, int i) {
 
 uint16_t image_format(const Decl *decl) { return decl && decl->sema ? decl->sema->image_format : 0; }
 
+bool has_image_format(const Type *type) {
+    while (type->kind == TYPE_array) type = type->args[0];
+    bool found = false;
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields && !found; i++) {
+        const Field *field = &type_record(type)->fields[i];
+        found = field->image_format || has_image_format(field->type);
+    }
+    return found;
+}
+
 int64_t count_numbers(const Type *ir) {
     int64_t sum = 0;
     if (ir->kind == TYPE_array) return type_length(ir) * count_numbers(ir->args[0]);
