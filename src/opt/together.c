@@ -24,7 +24,7 @@ enum {
         600, /* instructions that a loop may become: more of them take longer to compile than they gain */
     MOST_COPIES_OF_FOUR = 1300, /* ... of four rounds that have much in common */
     MOST_COPIES_OF_ALL =
-        2400, /* ... of all rounds, without loops: seeds are constants then, and what is multiplied by their zeros, mostly half of it, vanishes */
+        2400, /* ... of all rounds: seeds are constants then, and what is multiplied by their zeros, mostly half of it, vanishes */
     MOST_SIZE = 20000, /* ... and may have */
     MOST_CALLS = 200   /* on the way from one function to another; what is further down is not looked at */
 };
@@ -130,10 +130,10 @@ static int fitting(const Rounds *r, int rounds) {
         r->counted * 4 <= r->shared * 3; /* else little is left of it where loops are written out */
     bool is_worth_it = r->shared * 4 >= r->repeated && r->shared > 0 && is_work;
     if (r->leaves || !is_worth_it) return 0;
-    bool is_straight = r->ahead * 4 >= r->shared * 3;
+    bool is_straight = r->ahead * 4 >= r->shared * 3,
+         has_room = is_straight || !(r->func->module->many_threads || r->keeps); /* for what loops carry */
     int64_t most = MOST_COPIES / (r->copies + 1);
-    if (is_straight && rounds <= MOST_TOGETHER && rounds * (r->copies + 1) <= MOST_COPIES_OF_ALL)
-        return rounds;
+    if (has_room && rounds <= MOST_TOGETHER && rounds * (r->copies + 1) <= MOST_COPIES_OF_ALL) return rounds;
     if (most < 4 && 4 * (r->copies + 1) <= MOST_COPIES_OF_FOUR && r->shared * 2 >= r->repeated) most = 4;
     if (most > MOST_TOGETHER) most = MOST_TOGETHER;
     if (most > 4) most -= most % 4; /* what vectors have */

@@ -28,6 +28,7 @@ typedef struct Rounds {
     double ahead;            /* of what is shared: what can go in front of the loop */
     double counted;          /* of what is shared: counters of loops, their tests, and indices */
     int64_t copies;          /* instructions that there will be of for each round */
+    bool keeps;              /* each round has something of its own on a tape */
 } Rounds;
 
 /* ---- together_vary.c */

@@ -312,6 +312,7 @@ static void weigh(Rounds *r, Inst *inst, double often, bool apart) {
     apart |= varies && inst->nregions && rounds_part(r, inst);
     if (inst->op == OP_loop) often *= ROUNDS_GUESSED;
     if (varies) count_copy(&r->copies, inst);
+    r->keeps |= varies && (inst->op == OP_tape_store || inst->op == OP_tape_push);
     if (varies && !inst->nregions) r->repeated += often * cost_of(inst);
     if (!varies) r->shared += often * cost_of(inst);
     if (!varies && counts(inst)) r->counted += often * cost_of(inst);
