@@ -58,7 +58,7 @@ typedef struct Terms {
     bool firm;          /* the adjoints of its results are not zero because something else was chosen */
     bool steady;        /* its callers write no buffer between its pri and its prop */
     bool lone;          /* nobody wants what it returns */
-    bool repeated;      /* its caller calls it in several places */
+    int places;         /* of its caller in which it is called */
 } Terms;
 
 /* pri and prop of a flat function, on certain terms. */
@@ -66,7 +66,7 @@ typedef struct Reverse {
     Terms terms;
     Made pri, prop;
     bool uses_tape;
-    bool whichever; /* it is the same if it is repeated and if it is not */
+    int kept; /* values that it hands over, or would if it were called in one place; 0: by the tape, however often that is */
 } Reverse;
 
 /* What holds of a function or of one that it calls. */
@@ -303,9 +303,9 @@ bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v);
 typedef struct CallNote {
     Inst *primal;
     CallPlan plan;
-    Val **args;    /* by leaf, of the forward pass if there is one: primal arguments */
-    Val **duals;   /* by leaf: counterparts of references */
-    bool repeated; /* the callee is called in several places */
+    Val **args;  /* by leaf, of the forward pass if there is one: primal arguments */
+    Val **duals; /* by leaf: counterparts of references */
+    int places;  /* in which the callee is called */
 } CallNote;
 
 /* What the later stages know about a primal loop. */

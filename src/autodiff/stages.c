@@ -81,7 +81,7 @@ static void finish_forward(Ad *ad, Making *x) {
 /* ---- reverse mode */
 
 static void begin_reverse(Ad *ad, Making *x) {
-    x->recursive = x->reverse->whichever = ad_is_recursive(ad, x->f);
+    x->recursive = ad_is_recursive(ad, x->f);
     x->steady = x->reverse->terms.steady && !ad_has(ad, x->f, AD_disturbs);
     if (x->recursive) ad_declare_recursive(ad, x);
 }
@@ -135,19 +135,23 @@ static void merge(Ad *ad, const Making *x) {
     ad->config.merge(ad->config.user, x->linear.func, &calls, &named);
 }
 
-static void note_repeated(Ad *ad, Making *x) {
-    Map seen = {0}; /* AdFunc -> CallNote */
+static void count_places(Ad *ad, Making *x) {
+    Map places = {0}; /* AdFunc -> how many */
     for (int i = 0; i < x->calls.count; i++) {
-        CallNote *note = x->calls.entries[i].value, *first = map_get(&seen, PTR_KEY(note->plan.callee));
-        if (first) first->repeated = note->repeated = true;
-        else map_put(ad->arena, &seen, PTR_KEY(note->plan.callee), note);
+        const CallNote *note = x->calls.entries[i].value;
+        uintptr_t before = (uintptr_t)map_get(&places, PTR_KEY(note->plan.callee));
+        map_put(ad->arena, &places, PTR_KEY(note->plan.callee), (void *)(before + 1));
+    }
+    for (int i = 0; i < x->calls.count; i++) {
+        CallNote *note = x->calls.entries[i].value;
+        note->places = (int)(uintptr_t)map_get(&places, PTR_KEY(note->plan.callee));
     }
 }
 
 static void linearize_reverse(Ad *ad, Making *x) {
     ad_declare(ad, x->f, SHAPE_linear, (Contents){0}, &x->linear);
     linearize_split(ad, x);
-    note_repeated(ad, x);
+    count_places(ad, x);
     merge(ad, x);
     note_params(ad, x);
     make_placeholders(ad, x);
@@ -220,29 +224,32 @@ static void note_passed(void *user, Inst *inst) {
     }
 }
 
-enum { MUCH = 64 }; /* values */
-
 /* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space that grows with the
  * square of the length of a chain of calls, and double with each level of functions that call another twice. */
 static bool passes_much_on(Ad *ad, const Making *x) {
+    const int much = 64;
     int count = 0;
     const ValVec *slots = &x->checkpoint->slots;
+    if (slots->count <= much) return false;
     bool *passed = arena_array(ad->arena, bool, x->linear.func->nvals + 1);
     region_walk(x->primal, note_passed, passed);
     for (int i = 0; i < slots->count; i++)
         count += slots->at[i]->kind == VAL_inst && passed[slots->at[i]->id];
-    return count > MUCH;
+    return count > much;
 }
 
-/* A caller that calls it in several places would have as many results and arguments in each: they are in memory anyhow, and take long to
- * compile. */
+/* A caller would have as many results and arguments in each place: they are in memory anyhow, and take long to compile. */
+static bool is_much_for(int kept, const Terms *terms) {
+    const int64_t much = 400;
+    return terms->places > 1 && (int64_t)kept * terms->places > much;
+}
+
 static void checkpoint(Ad *ad, Making *x) {
     ad_leave_out_rounds(ad, x);
     ad_checkpoint(ad, x);
-    bool is_much = x->checkpoint->slots.count > MUCH;
-    bool on_tape = x->recursive || (is_much && passes_much_on(ad, x));
-    x->reverse->whichever = on_tape || !is_much;
-    if (on_tape || (is_much && x->reverse->terms.repeated)) ad_push_slots(ad, x);
+    bool on_tape = x->recursive || passes_much_on(ad, x);
+    x->reverse->kept = on_tape ? 0 : x->checkpoint->slots.count;
+    if (on_tape || is_much_for(x->reverse->kept, &x->reverse->terms)) ad_push_slots(ad, x);
     ad_restore(ad, x);
 }
 
@@ -338,7 +345,7 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
 static bool is_on_terms(const AdFunc *f, const Reverse *made, const Terms *terms) {
     const Terms *its = &made->terms;
     return its->firm == terms->firm && its->steady == terms->steady && its->lone == terms->lone &&
-           (made->whichever || its->repeated == terms->repeated) &&
+           is_much_for(made->kept, its) == is_much_for(made->kept, terms) &&
            same_stable(f, its->stable, terms->stable);
 }
 
@@ -353,7 +360,6 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
     if (f->source) ad_complete(ad, f->source);
     ad_fill(ad, f, true);
     if (f->round) {
-        made->whichever = true;
         ad_reverse_along(ad, f, made);
         finish_reverse(ad, made);
     } else if (f->flat->body) make(ad, reverse, &(Making){.f = f, .reverse = made});

@@ -543,7 +543,7 @@ static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
     Terms terms = {.stable = stable_leaves(t, x->callee, call),
                    .firm = any_firm(t, inst),
                    .steady = t->making->steady,
-                   .repeated = x->note->repeated};
+                   .places = x->note->places};
     const Reverse *reverse = ad_reverse(t->ad, x->callee, terms);
     if (!reverse->pri.func) {
         ad_refuse_endless(t->ad, x->callee);
