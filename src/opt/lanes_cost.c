@@ -169,7 +169,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     return parts * cost * wide;
 }
 
-enum { CACHED = 1024 }; /* words; larger objects wait for memory, which has no lanes */
+static const double cached = 1024; /* words; larger objects wait for memory, which has no lanes */
 
 static double words_of(const Type *type) { return (double)type_layout(type, LAYOUT_scalar).size / 4; }
 
@@ -178,7 +178,7 @@ static bool is_far(const Val *address) {
     while (address->kind == VAL_inst && (address->inst->op == OP_elem || address->inst->op == OP_field))
         address = ir_resolve(address->inst->args[0]);
     const Type *whole = ir_target(address->type);
-    return whole && words_of(whole) > CACHED;
+    return whole && words_of(whole) > cached;
 }
 
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
@@ -204,7 +204,7 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
         return (Cost){is_in_registers(inst) ? 0 : parts_of(type), together_at(lanes, address, type)};
     double words = words_of(type);
     const Type *word = type_basic(lanes->module->types, TYPE_float);
-    if (words > CACHED) return (Cost){words, words * lanes->width};
+    if (words > cached) return (Cost){words, words * lanes->width};
     double at_once = lanes->options->register_bits / 32.0; /* words of one item follow each other */
     return (Cost){words < at_once ? 1 : words / at_once, words * together_at(lanes, address, word)};
 }
