@@ -33,6 +33,7 @@ typedef struct Search {
     bool writes, refused, pays;
     bool
         is_straight; /* once loops inside are written out, all that a round has for itself is in registers (ir/atonce.c) */
+    bool nests;           /* has loops inside */
     bool chooses;         /* between ways, or calls functions that there are for vectors */
     bool computes, calls; /* such functions: those that come along (elementary.c), others */
     bool turns, doubles;  /* among the former are sines or cosines; some in double */
@@ -203,7 +204,10 @@ static void look_at(void *user, Inst *inst) {
         if (search->depth) search->refused = true;
         else look_at_access(search, inst);
         break;
-    case OP_loop: search->refused |= !search->is_straight; break;
+    case OP_loop:
+        search->nests = true;
+        search->refused |= !search->is_straight;
+        break;
     default:
         if (search->is_straight &&
             (op_has(inst->op, OP_TAPE) || inst->op == OP_tape_open || inst->op == OP_tape_close))
@@ -483,10 +487,11 @@ const char *clike_rows_wish(Printer *p, const Inst *loop) {
     Search straight = {.is_straight = true};
     bool has_rows = p->at->rows.loop == loop;
     int at_once = clike_has_vectors(p) ? emit_rounds_at_once(&p->reached, loop) : 1;
-    if (!has_rows && (at_once == 1 || !are_rounds_apart(p, loop, &straight))) return NULL;
+    if (!has_rows && !are_rounds_apart(p, loop, &straight)) return NULL;
     const char *independent = has_rows ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
+    if (!has_rows && clike_has_vectors(p) && (at_once > 1 || straight.nests))
+        begin_far(p, loop, straight.counter);
     if (at_once == 1) return independent;
-    if (!has_rows) begin_far(p, loop, straight.counter);
     const char *wish = clike_format(p, "%s(%d)", clike_helper(p, "SLOPE_AT_ONCE"), at_once);
     return independent ? clike_format(p, "%s %s", independent, wish) : wish;
 }
