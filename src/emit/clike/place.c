@@ -52,11 +52,19 @@ static Value whole_of(Printer *p, const Inst *inst, bool reading) {
     return reading ? clike_read_operand(p, inst, 0) : clike_operand(p, inst, 0);
 }
 
+/* An array of any length that a struct ends with: it is behind the struct, which C has without it. */
+static bool is_rest(const Val *address) {
+    const Type *type = target_of(address);
+    if (address->kind != VAL_inst || address->inst->op != OP_field) return false;
+    return type->kind == TYPE_array && type_length(type) == 0 && !clike_is_nothing(type->args[0]);
+}
+
 static Value field(Printer *p, const Inst *inst, bool reading) {
     const Type *record = target_of(inst->args[0]), *type = type_record(record)->fields[inst->index].type;
     Value whole = whole_of(p, inst, reading);
-    if (clike_is_nothing(type)) return clike_nowhere(p, type);
-    if (!whole.raw) return member(p, whole, clike_field(p, record, inst->index));
+    bool behind = is_rest(inst->results[0]);
+    if (clike_is_nothing(type) && !behind) return clike_nowhere(p, type);
+    if (!whole.raw && !behind) return member(p, whole, clike_field(p, record, inst->index));
     long long offset = (long long)type_field_offset(record, inst->index, LAYOUT_scalar);
     return raw_part(p, whole, record, type, clike_format(p, "%lld", offset));
 }
@@ -86,9 +94,10 @@ static Value lane(Printer *p, const Inst *inst, Value whole) {
 static Value element(Printer *p, const Inst *inst, bool reading) {
     Value whole = whole_of(p, inst, reading), index = clike_operand(p, inst, 1);
     const Type *type = target_of(inst->args[0]);
-    if (clike_is_nothing(type->args[0]) || type_length(type) == 0) return clike_nowhere(p, type->args[0]);
+    bool open = is_rest(ir_resolve(inst->args[0]));
+    int64_t length = open ? -1 : type->kind == TYPE_vector ? type_count(type) : type_length(type);
+    if (clike_is_nothing(type->args[0]) || length == 0) return clike_nowhere(p, type->args[0]);
     if (whole.raw) {
-        int64_t length = type->kind == TYPE_vector ? type_count(type) : type_length(type);
         Value at = clike_value(index_text(p, inst, length), LEVEL_choice);
         const char *distance = clike_format(p, "%s * %lld", clike_in(p, at, LEVEL_unary),
                                             (long long)type_element_stride(type, LAYOUT_scalar));
@@ -99,7 +108,7 @@ static Value element(Printer *p, const Inst *inst, bool reading) {
     Value result = type->kind == TYPE_vector
                        ? lane(p, inst, whole)
                        : part(whole, clike_format(p, "%s[%s]", clike_in(p, whole, LEVEL_primary),
-                                                  index_text(p, inst, type_length(type))));
+                                                  index_text(p, inst, length)));
     result.reads |= index.reads;
     return result;
 }
