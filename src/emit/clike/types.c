@@ -53,6 +53,19 @@ static const char *choices(Printer *p, const Type *type) {
     return text.len ? clike_format(p, "%s */", text.at) : "";
 }
 
+/* Bytes behind all fields: what takes no memory, such as an array of any length, may have to begin at a larger multiple than they do. */
+static int64_t padding_of(const Type *type) {
+    const Record *record = type_record(type);
+    int64_t end = 0, align = 1, whole = type_layout(type, LAYOUT_scalar).stride;
+    for (int i = 0; i < record->nfields; i++) {
+        Layout field = type_layout(record->fields[i].type, LAYOUT_scalar);
+        if (field.stride == 0) continue;
+        end = type_field_offset(type, i, LAYOUT_scalar) + field.stride;
+        if (field.align > align) align = field.align;
+    }
+    return (end + align - 1) / align * align < whole ? whole - end : 0;
+}
+
 void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name) {
     const Record *record = type_record(type);
     bool punned = map_has(&p->punned, PTR_KEY(type));
@@ -66,6 +79,8 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
         empty = false;
     }
     if (empty) text_add(text, STR("    char nothing;\n"));
+    else if (padding_of(type) > 0)
+        text_printf(text, "    unsigned char slope_padding[%lld];\n", (long long)padding_of(type));
     text_printf(text, "} %s;\n", name);
 }
 
