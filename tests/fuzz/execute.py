@@ -143,11 +143,11 @@ class Executor:
             return Result(f"{way}: {failure}", detail)
         if way == "loops C":
             memory, failure, detail = self.run_loops_through_c(text)
-            wrong = None if failure else items.difference(one, items.as_printed(one, memory))
+            wrong = None if failure else items.difference(one, items.as_printed(one, memory), True, text)
             return Result(f"{way}: {failure or 'another result'}", wrong or detail) if failure or wrong else Result(good=1)
         for width in WIDTHS if way == "loops" else (1, *WIDTHS):
             several, failure, detail, remarks = self.run_bound(text, [*WAYS[way][0].split(), "--lanes", str(width)], items.MEMORY)
-            wrong = None if failure else items.difference(one, several)
+            wrong = None if failure else items.difference(one, several, way != "loops", text)
             if failure or wrong:
                 return Result(f"{way}: {width} rounds: {failure or 'another result'}", wrong or detail)
             result.rough += "rounds at once" not in remarks

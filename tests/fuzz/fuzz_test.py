@@ -13,6 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
+import items
 from execute import Executor
 from fuzz import OTHER_WAYS, compare_ways, way_of
 from generate import Generator
@@ -52,6 +53,19 @@ def custom_program(place=None, text=None):
             Node("if ($) #", [Node("$ < 5.0~", [variable("x")]), [Node("z += $;", [call], uses=("z",))]]),
             Node("return $;", [variable("z")])]
     return program([Text(CUSTOM % tuple(parts), ("c",))], body)
+
+
+class ItemsTest(unittest.TestCase):
+    def test_what_differs_in_more_than_zeros_and_the_last_digit_is_found(self):
+        def is_same(one, other, is_code, text=""):
+            return items.difference(*(f"{number} " + "0.0 " * 300 for number in (one, other)), is_code, text) is None
+        for one, other in ("0.0", "-0.0"), ("inf", "-inf"):
+            self.assertTrue(is_same(one, other, True))
+            self.assertFalse(is_same(one, other, False))
+        self.assertTrue(is_same("0.631332", "0.6313319", True, "bwd_diff(f)"))
+        self.assertFalse(is_same("0.631332", "0.6313319", True))
+        for one, other in ("9007199254740993", "9007199254740992"), ("nan", "1.0"), ("0.0", "1e-30"), ("1.0", "1.001"), ("inf", "1.0"):
+            self.assertFalse(is_same(one, other, True, "bwd_diff(f)"))
 
 
 class GeneratorTest(unittest.TestCase):
