@@ -16,7 +16,7 @@
  * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors, or all of them come along (elementary.c); elsewhere structs are left
  * as they are. Such loops have many numbers at work at once, and few registers left for pointers: they are given one, and the step from element to element, which gcc is not told. Where it could
  * compute with neighbouring numbers of an element as well, it would do that, twice: so only these.
- * What is computed so it writes number by number; on arm64 two floats beside each other, put into one number of 64 bits, are written at once.
+ * On arm64 two floats beside each other are read and written as one number of 64 bits: half as many instructions, and as gcc sees no neighbours then, all loops over floats are given one pointer.
  * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
  * the cosine is the same, that of -0 as well. */
 #include "emit/clike/clike.h"
@@ -305,36 +305,43 @@ bool clike_has_rows(const Printer *p, const Func *func) {
 /* ---- the functions */
 
 typedef struct Path {
-    Text *of, *get, *set;
+    const char *condition; /* of compilers that are given this */
+    Text of, get, set;
     bool by_step; /* one pointer for all of them, and a step that is hidden; else a pointer for each */
     int number, count;
-    bool in_twos; /* is what is written: floats are, by step */
+    bool in_twos; /* are they read and written: floats are, by step */
 } Path;
 
-/* The place is a number of the struct, `to` where it goes. */
-static void print_written(Path *path, int number, const char *to, const char *place) {
+/* The place is a number of the struct, `at` where it is in memory. */
+static void print_by_step(Path *path, int number, const char *at, const char *place) {
     bool has_other = path->in_twos && (number | 1) < path->count;
-    if (!has_other) text_printf(path->set, "    %s = x.%s;\n", to, place);
-    else if (number % 2 == 0) text_printf(path->set, "    SLOPE_PUT_TWO(&%s, x.%s, ", to, place);
-    else text_printf(path->set, "x.%s);\n", place);
+    if (!has_other) {
+        text_printf(&path->get, "    x.%s = %s;\n", place, at);
+        text_printf(&path->set, "    %s = x.%s;\n", at, place);
+    } else if (number % 2 == 0) {
+        text_printf(&path->get, "    SLOPE_GET_TWO(&%s, x.%s, ", at, place);
+        text_printf(&path->set, "    SLOPE_PUT_TWO(&%s, x.%s, ", at, place);
+    } else {
+        text_printf(&path->get, "x.%s);\n", place);
+        text_printf(&path->set, "x.%s);\n", place);
+    }
 }
 
 static void print_number(Printer *p, Path *path, const char *place) {
     int number = path->number++, count = path->count;
     if (!path->by_step) {
-        text_printf(path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
+        text_printf(&path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
                     number, place, number);
-        text_printf(path->get, "    x.%s = at->number[%d][%d * i];\n", place, number, count);
-        text_printf(path->set, "    at->number[%d][%d * i] = x.%s;\n", number, count, place);
+        text_printf(&path->get, "    x.%s = at->number[%d][%d * i];\n", place, number, count);
+        text_printf(&path->set, "    at->number[%d][%d * i] = x.%s;\n", number, count, place);
         return;
     }
     if (number == 0)
-        text_printf(path->of,
+        text_printf(&path->of,
                     "    at.data = &data->%s;\n    at.step = %d;\n    __asm__(\"\" : \"+r\"(at.data), "
                     "\"+r\"(at.step));\n",
                     place, count);
-    text_printf(path->get, "    x.%s = at->data[at->step * i + %d];\n", place, number);
-    print_written(path, number, clike_format(p, "at->data[at->step * i + %d]", number), place);
+    print_by_step(path, number, clike_format(p, "at->data[at->step * i + %d]", number), place);
 }
 
 static void print_path(Printer *p, Path *path, const Type *type, const char *place) {
@@ -358,61 +365,74 @@ static void print_path(Printer *p, Path *path, const Type *type, const char *pla
 static const char *hidden_from(Printer *p, const char **suffix) {
     bool computes = p->at->rows.computes;
     *suffix = computes ? "_computed" : p->at->rows.chooses ? "_called" : "";
-    if (!p->at->rows.chooses) return "#if defined(__GNUC__) && !defined(__clang__)";
+    if (!p->at->rows.chooses) return "defined(__GNUC__) && !defined(__clang__)";
     clike_helper(p, computes ? "SLOPE_OWN_SINES" : "SLOPE_FOR_VECTORS");
-    return computes ? "#if defined(SLOPE_FOR_VECTORS_22) || SLOPE_OWN_SINES" : "#ifdef SLOPE_FOR_VECTORS_22";
+    return computes ? "defined(SLOPE_FOR_VECTORS_22) || SLOPE_OWN_SINES" : "defined(SLOPE_FOR_VECTORS_22)";
 }
 
-/* How the numbers of an element are found, and what each of the functions does with them. */
-static Path paths_of(Printer *p, const Type *element, Text texts[3]) {
-    const Type *number = NULL;
-    for (int i = 0; i < 3; i++) texts[i] = (Text){.arena = &p->arena};
-    Path path = {.of = &texts[0], .get = &texts[1], .set = &texts[2], .by_step = p->at->rows.chooses};
-    path.count = count_numbers(element, &number);
-    path.in_twos = path.by_step && number->kind == TYPE_float;
+/* How the numbers of an element are found, and what each of the functions does with them: for some compilers, and for the rest. */
+typedef struct Paths {
+    Path at[2];
+    int count;
+    const char *name, *type, *number;
+} Paths;
+
+static void add_path(Printer *p, Paths *paths, const Type *element, Path path) {
+    path.of = path.get = path.set = (Text){.arena = &p->arena};
     print_path(p, &path, element, "");
-    return path;
+    paths->at[paths->count++] = path;
 }
 
-static void print_type(Printer *p, const char *name, const Type *element, const char *condition) {
+static Paths paths_of(Printer *p, const char *name, const Type *element, const char *condition) {
     const Type *number = NULL;
-    Text texts[3];
-    Path path = paths_of(p, element, texts);
-    count_numbers(element, &number);
-    const char *type = clike_type(p, element), *scalar = clike_type(p, number);
-    const char *members = path.by_step ? "data; int64_t step" : clike_format(p, "number[%d]", path.count);
-    text_printf(
+    int count = count_numbers(element, &number);
+    bool is_float = number->kind == TYPE_float, chooses = p->at->rows.chooses;
+    Paths paths = {.name = name, .type = clike_type(p, element), .number = clike_type(p, number)};
+    if (is_float && !chooses)
+        add_path(p, &paths, element,
+                 (Path){.condition = "SLOPE_IN_TWOS", .by_step = true, .count = count, .in_twos = true});
+    add_path(
+        p, &paths, element,
+        (Path){.condition = condition, .by_step = chooses, .count = count, .in_twos = chooses && is_float});
+    return paths;
+}
+
+static void print_type(Printer *p, const Paths *paths) {
+    const char *name = paths->name;
+    text_add(
         &p->helpers,
-        "/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
-        "numbers lie beside each other. */\n%s\n",
-        condition);
-    text_printf(&p->helpers, "typedef struct %s { %s *%s; } %s;\n", name, scalar, members, name);
-    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n", name,
-                name, type, name, path.of->at);
-    text_printf(&p->helpers, "#else\ntypedef struct %s { %s *data; } %s;\n", name, type, name);
+        STR("/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
+            "numbers lie beside each other. */\n"));
+    for (int i = 0; i < paths->count; i++) {
+        const Path *path = &paths->at[i];
+        const char *members =
+            path->by_step ? "data; int64_t step" : clike_format(p, "number[%d]", path->count);
+        text_printf(&p->helpers, "%s %s\n", i ? "#elif" : "#if", path->condition);
+        text_printf(&p->helpers, "typedef struct %s { %s *%s; } %s;\n", name, paths->number, members, name);
+        text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n",
+                    name, name, paths->type, name, path->of.at);
+    }
+    text_printf(&p->helpers, "#else\ntypedef struct %s { %s *data; } %s;\n", name, paths->type, name);
     text_printf(&p->helpers,
                 "static inline %s %s_of(%s *data) {\n    %s at = {data};\n    return at;\n}\n#endif\n", name,
-                name, type, name);
+                name, paths->type, name);
 }
 
-static void print_get(Printer *p, const char *name, const Type *element, const char *condition) {
-    Text texts[3];
-    Path path = paths_of(p, element, texts);
-    const char *type = clike_type(p, element),
-               *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", type, name, name);
-    text_printf(&p->helpers, "%s\n%s {\n    %s x;\n%s    return x;\n}\n", condition, head, type,
-                path.get->at);
+static void print_get(Printer *p, const Paths *paths) {
+    const char *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", paths->type,
+                                    paths->name, paths->name);
+    for (int i = 0; i < paths->count; i++)
+        text_printf(&p->helpers, "%s %s\n%s {\n    %s x;\n%s    return x;\n}\n", i ? "#elif" : "#if",
+                    paths->at[i].condition, head, paths->type, paths->at[i].get.at);
     text_printf(&p->helpers, "#else\n%s { return at->data[i]; }\n#endif\n", head);
 }
 
-static void print_set(Printer *p, const char *name, const Type *element, const char *condition) {
-    Text texts[3];
-    Path path = paths_of(p, element, texts);
-    if (path.in_twos) clike_helper(p, "SLOPE_PUT_TWO");
-    const char *type = clike_type(p, element);
-    const char *head =
-        clike_format(p, "static inline void %s_set(const %s *at, int64_t i, %s x)", name, name, type);
-    text_printf(&p->helpers, "%s\n%s {\n%s}\n", condition, head, path.set->at);
+static void print_set(Printer *p, const Paths *paths) {
+    const char *head = clike_format(p, "static inline void %s_set(const %s *at, int64_t i, %s x)",
+                                    paths->name, paths->name, paths->type);
+    for (int i = 0; i < paths->count; i++)
+        text_printf(&p->helpers, "%s %s\n%s {\n%s}\n", i ? "#elif" : "#if", paths->at[i].condition, head,
+                    paths->at[i].set.at);
     text_printf(&p->helpers, "#else\n%s { at->data[i] = x; }\n#endif\n", head);
 }
 
@@ -423,9 +443,12 @@ static const char *numbers(Printer *p, const Inst *access, const char *end) {
     const char *type = clike_format(p, "slope_%s%s", clike_type(p, element), suffix);
     const char *name = clike_format(p, "%s%s", type, end);
     if (!clike_begin_helper(p, name)) return name;
-    if (!*end) print_type(p, type, element, condition);
-    else if (strcmp(end, "_get") == 0) print_get(p, type, element, condition);
-    else print_set(p, type, element, condition);
+    Paths paths = paths_of(p, type, element, condition);
+    bool in_twos = paths.at[0].in_twos, is_get = strcmp(end, "_get") == 0;
+    if (in_twos) clike_helper(p, !*end ? "SLOPE_IN_TWOS" : is_get ? "SLOPE_GET_TWO" : "SLOPE_PUT_TWO");
+    if (!*end) print_type(p, &paths);
+    else if (is_get) print_get(p, &paths);
+    else print_set(p, &paths);
     return name;
 }
 
