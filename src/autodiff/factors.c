@@ -12,11 +12,15 @@ static Val *diff(const Tangents *t, const Val *old) { return val_is_const(old) ?
  *
  * The differential of log x is dx / x. Its transpose makes the adjoint of x, which is beyond all floats where x is smaller than the least
  * normal number, such as a probability of a softmax, though what comes of it is not: it is multiplied by x again. So the
- * quotient is taken factor by factor, and that of exp(u) is du. */
+ * quotient is taken factor by factor, and that of exp(u) is du; that of cosh(u), which is half an exponential far out, tanh(u) du. */
 
 enum { LOG_FACTORS_DEEP = 3 }; /* of products of products: a square is two factors */
 
 static const Inst *log_operand(const Val *x) { return x->kind == VAL_inst ? x->inst : NULL; }
+
+static bool is_exponential_op(const Inst *inst) {
+    return inst->op == OP_exp || inst->op == OP_exp2 || inst->op == OP_cosh;
+}
 
 /* Is it made of factors that are better taken one by one? A plain product would be divided twice for that. */
 static bool has_log_factors(const Val *x, int depth) {
@@ -24,7 +28,8 @@ static bool has_log_factors(const Val *x, int depth) {
     if (!inst) return false;
     switch ((Op)inst->op) {
     case OP_exp:
-    case OP_exp2: return true;
+    case OP_exp2:
+    case OP_cosh: return true;
     case OP_div: return depth > 0;
     case OP_mul:
         return depth > 0 &&
@@ -33,17 +38,22 @@ static bool has_log_factors(const Val *x, int depth) {
     }
 }
 
+/* Of log exp(u), and the like; NULL: zero. */
+static Val *exponent_differential(const Tangents *t, const Inst *inst) {
+    Val *u = inst->args[0], *du = diff(t, u);
+    if (!du || inst->op == OP_exp) return du;
+    Val *slope = inst->op == OP_exp2 ? ir_const_real(t->b->func->module, u->type, M_LN2)
+                                     : build_unary(t->b, OP_tanh, primal(t, u));
+    return build_binary(t->b, OP_mul, slope, du);
+}
+
 /* dx / x; NULL: zero. */
 static Val *log_differential(const Tangents *t, Val *x, int depth) {
     Val *d = diff(t, x);
     if (!d) return NULL;
     if (!has_log_factors(x, depth)) return build_binary(t->b, OP_div, d, primal(t, x));
     const Inst *inst = log_operand(x);
-    if (inst->op == OP_exp) return diff(t, inst->args[0]);
-    if (inst->op == OP_exp2) {
-        Val *du = diff(t, inst->args[0]);
-        return du ? build_binary(t->b, OP_mul, ir_const_real(t->b->func->module, x->type, M_LN2), du) : NULL;
-    }
+    if (is_exponential_op(inst)) return exponent_differential(t, inst);
     Val *a = log_differential(t, inst->args[0], depth - 1),
         *b = log_differential(t, inst->args[1], depth - 1);
     if (!a && b && inst->op == OP_div) return build_unary(t->b, OP_neg, b);
@@ -87,7 +97,7 @@ static const Val *multiplied(const Inst *inst) {
 /* exp(u), of which x is a multiple; NULL: it is none. */
 static const Inst *exponential(const Val *x) {
     const Inst *inst = log_operand(x);
-    while (inst && inst->op != OP_exp && inst->op != OP_exp2) {
+    while (inst && !is_exponential_op(inst)) {
         const Val *of = multiplied(inst);
         inst = of ? log_operand(of) : NULL;
     }
@@ -97,9 +107,7 @@ static const Inst *exponential(const Val *x) {
 static bool is_exponential(const Val *x) { return exponential(x) != NULL; }
 
 /* Of log |x|, where x is a multiple of exp(u): du. */
-static Val *exponent(const Tangents *t, const Val *x) {
-    return log_differential(t, exponential(x)->results[0], 0);
-}
+static Val *exponent(const Tangents *t, const Val *x) { return exponent_differential(t, exponential(x)); }
 
 static bool has_exponential(const Val *x, int depth) {
     const Inst *inst = log_operand(x);

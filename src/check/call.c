@@ -286,6 +286,22 @@ static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *t
     return COST_none;
 }
 
+static bool is_constrained(const Decl *owner, const Type *param) {
+    for (int i = 0; i < owner->generics->constraints.count; i++)
+        if (owner->generics->constraints.at[i].subject_type == param) return true;
+    return false;
+}
+
+/* Does it mention a type of the generic declaration that may be any at all? */
+static bool mentions_any_type(const Type *type, const Decl *owner) {
+    if (!(type->flags & TYPE_HAS_PARAM)) return false;
+    if (type->kind == TYPE_param)
+        return type->decl == owner && !(type->flags & TYPE_IS_VALUE_PARAM) && !is_constrained(owner, type);
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions_any_type(type->args[i], owner)) return true;
+    return false;
+}
+
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
@@ -303,9 +319,10 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
         attempt->failure = FAIL_convert;
         return cost;
     }
-    bool generic = type_mentions(param->type, attempt->candidate->decl);
-    if (generic && arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
-    return cost + (generic ? COST_generic : 0);
+    const Decl *decl = attempt->candidate->decl;
+    if (!type_mentions(param->type, decl)) return cost;
+    if (arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
+    return cost + (mentions_any_type(param->type, decl) ? COST_any_type : 0);
 }
 
 static bool takes_so_many(Attempt *attempt, int nargs) {
