@@ -480,6 +480,14 @@ static Place place_component(Fn *f, Place base, const Type *type, Val *index) {
     return place;
 }
 
+/* An array of no elements has no last one, which an index out of range would mean: what is read is zero, what is written is lost. */
+static Val *element_address(Fn *f, const Place *array, Val *index) {
+    const Type *type = array->type;
+    if (type->kind != TYPE_array || type_length(type) != 0)
+        return build_elem(&f->b, array->address, index, false);
+    return build_var(&f->b, type_element(array->address->type->args[0]), NULL, false);
+}
+
 static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
     if (base.kind == PLACE_row && !base.pending) { /* an element of a column-major matrix */
         Place place = base;
@@ -497,7 +505,7 @@ static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
         place.value = index;
         return place;
     }
-    place.address = build_elem(&f->b, place.address, index, false);
+    place.address = element_address(f, &place, index);
     place.type = type;
     return settle_form(f, place);
 }
