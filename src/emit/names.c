@@ -11,7 +11,8 @@
 static const char claimed_everywhere[] =
     " alignas alignof alloca and and_eq asm assert auto BIG_ENDIAN bitand bitor bool break BUFSIZ "
     "BYTE_ORDER case catch char char16_t char32_t char8_t CHAR_BIT CHAR_MAX CHAR_MIN class CLOCKS_PER_SEC "
-    "co_await co_return co_yield compl complex concept const const_cast constexpr constinit continue "
+    "co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit "
+    "continue "
     "DECIMAL_DIG decltype default delete do double dynamic_cast EAGAIN EDOM EEXIST EILSEQ EINTR EINVAL "
     "EIO else ENOENT ENOMEM enum EOF ERANGE errno EXIT_FAILURE EXIT_SUCCESS explicit export extern false "
     "FD_SETSIZE FILENAME_MAX float FOPEN_MAX for FP_FAST_FMA FP_FAST_FMAF FP_ILOGB0 FP_ILOGBNAN "

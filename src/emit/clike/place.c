@@ -75,7 +75,7 @@ static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
     if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && (length < 0 || known < length))
         return clike_format(p, "%lld", (long long)known);
     if (inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0) return index.text;
-    return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_index"), index.text, (long long)length);
+    return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_in_range"), index.text, (long long)length);
 }
 
 static Value lane(Printer *p, const Inst *inst, Value whole) {
