@@ -711,6 +711,7 @@ void unit_legalize(Unit *unit, uint32_t lacks) {
         if ((lacks & BACKEND_LACKS_SHORT) && level_of(unit) >= 2) opt_scalars(func);
         if (lacks & BACKEND_LACKS_VIEWS) pack(unit, func);
         opt_legalize(func, options);
+        if ((lacks & BACKEND_LACKS_UNUSED) && level_of(unit) == 0 && func->body) opt_dce(func);
         if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");
     }
 }

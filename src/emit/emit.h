@@ -89,9 +89,10 @@ typedef enum BackendLacks {
     BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
     BACKEND_LACKS_SHORT =
         4, /* a use for vectors of two and three lanes: it makes vectors of scalars itself */
-    BACKEND_LACKS_HALVES = 8, /* conversions of halves other than from and to float, and their remainder */
-    BACKEND_LACKS_ZEROS = 16, /* `scale` and `ratio`, of which nothing stays nothing */
-    BACKEND_LACKS_VIEWS = 64, /* memory that is seen as another type */
+    BACKEND_LACKS_HALVES = 8,   /* conversions of halves other than from and to float, and their remainder */
+    BACKEND_LACKS_ZEROS = 16,   /* `scale` and `ratio`, of which nothing stays nothing */
+    BACKEND_LACKS_VIEWS = 64,   /* memory that is seen as another type */
+    BACKEND_LACKS_UNUSED = 128, /* a place for what nobody uses: compilers warn of it */
 /* Vectors of floats to integers, clamped: LLVM takes the lanes one by one where the processor has no such instruction. */
 #if defined(__x86_64__)
     BACKEND_LACKS_CLAMPS = 32,

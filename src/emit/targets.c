@@ -26,6 +26,7 @@ enum {
     HALVES = BACKEND_LACKS_HALVES,
     ZEROS = BACKEND_LACKS_ZEROS,
     CLAMPS = BACKEND_LACKS_CLAMPS,
+    UNUSED = BACKEND_LACKS_UNUSED,
 };
 
 static const EmitTarget targets[] = {
