@@ -134,7 +134,7 @@ static void print_atomic_call(Printer *p, const Inst *inst, const Type *type) {
 
 static void print_atomic(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
-    if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
+    if (type_bits(type) < p->dialect->atomic_bits)
         clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
     if (clike_sum(p, inst)) return;
     bool is_tested = p->at->uses[inst->results[0]->id] == 0 && clike_begin_tested(p, inst);
