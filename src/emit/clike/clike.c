@@ -138,6 +138,7 @@ static void print_module(Printer *p, Text *out) {
     reserve_names(p);
     find_punned(p);
     clike_find_init(p);
+    clike_find_copies(p);
     if (p->dialect->warp_sums) p->sums = emit_waiting_sums(&p->reached, p->module);
     clike_name_functions(p);
     clike_name_enums(p);

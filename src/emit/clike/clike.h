@@ -277,6 +277,7 @@ struct Printer {
     Map waiting;          /* Func -> not NULL: kernels that mostly wait for numbers in rows: tile.c */
     Map copies;           /* GroupCopy -> const char *: what it is called */
     bool has_init;        /* constants are computed when the program starts */
+    int static_copies;    /* of static variables: threads of a group that wait for each other; else 0 */
     int static_ids,
         own_ids; /* slang.c: which of a thread's numbers functions ask for, and the kernel that is printed; bits */
     int64_t largest;    /* object in a byte buffer */
@@ -589,10 +590,16 @@ const char *clike_call_inner(Printer *p, const Func *func, const char **names, c
 /* ---- global.c */
 const char *clike_global_name(Printer *p, const Global *global);
 void clike_find_init(Printer *p);
+void clike_find_copies(Printer *p); /* of static variables */
+const char *clike_static_place(Printer *p, const Global *global);
 void clike_declare_globals(Printer *p); /* those that others see */
 void clike_globals(Printer *p);
 bool clike_has_globals(const Printer *p, GlobalKind kind);
 void clike_inits(Printer *p, GlobalKind kind, const char *thread); /* calls of what computes them */
+void clike_no_thread(Printer *p); /* declares the one that runs outside of a dispatch */
+bool clike_inits_take_thread(const Printer *p, GlobalKind kind);
+/* A call by which the static variables of a thread begin anew: of the one that the function is given, if any. */
+const char *clike_start_thread(Printer *p, const Func *func, const char *thread);
 /* A function with which static or group-shared variables begin anew: all zero, then what computes them. */
 typedef struct Start {
     GlobalKind kind;

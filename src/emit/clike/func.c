@@ -230,8 +230,7 @@ static void print_start(Printer *p, const Func *func) {
     if (p->has_init && !p->dialect->early_init) clike_line(p, "slope_init();");
     clike_begin_made(p, func);
     if (needs & NEEDS_SHARED) clike_line(p, "slope_start_group();");
-    if (needs & NEEDS_STATICS)
-        clike_line(p, "slope_start_thread(%s);", p->dialect->thread_local_ ? "" : "&thread");
+    if (needs & NEEDS_STATICS) clike_line(p, "%s;", clike_start_thread(p, func, "&thread"));
 }
 
 static void print_call(Printer *p, const Func *func, const char **names) {
@@ -253,10 +252,10 @@ static void print_wrapper(Printer *p, const Func *func, const char **names) {
     clike_line(p, "%s%s {", p->dialect->outer,
                signature(p, func, clike_outer_name(p, func), clike_params(p, func, names, NULL)));
     p->indent++;
-    if (clike_takes_thread(p, func))
-        clike_line(p, p->dialect->thread_local_
-                          ? "const SlopeThread thread = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0};"
-                          : "SlopeThread thread;");
+    if (clike_takes_thread(p, func)) {
+        if (p->dialect->thread_local_) clike_no_thread(p);
+        else clike_line(p, "SlopeThread thread;");
+    }
     print_start(p, func);
     print_call(p, func, names);
     p->indent--;

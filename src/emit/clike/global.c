@@ -10,6 +10,22 @@ const char *clike_global_name(Printer *p, const Global *global) {
     return name;
 }
 
+/* Threads that wait for each other run in turns, each with variables of its own. */
+void clike_find_copies(Printer *p) {
+    for (int i = 0; i < p->reached.funcs.count; i++) {
+        const Func *func = p->reached.funcs.at[i]->func;
+        int threads = func->group_size[0] * func->group_size[1] * func->group_size[2];
+        bool has_copies = clike_is_cut(p, func) && (clike_needs(p, func) & NEEDS_STATICS);
+        if (has_copies && threads > p->static_copies) p->static_copies = threads;
+    }
+}
+
+const char *clike_static_place(Printer *p, const Global *global) {
+    const char *name = clike_global_name(p, global);
+    if (!p->static_copies) return name;
+    return clike_format(p, "%s[%s]", name, clike_helper(p, "slope_local"));
+}
+
 typedef struct Image {
     Val *const *data;
     int ndata, next;
@@ -92,6 +108,8 @@ static void print_global(Printer *p, const ReachedGlobal *info) {
     const Global *global = info->global;
     const char *name = clike_global_name(p, global);
     if (global->kind == GLOBAL_const && !is_mentioned(p, name)) return;
+    bool has_copies = global->kind == GLOBAL_static && p->static_copies;
+    if (has_copies) name = clike_format(p, "%s[%d]", name, p->static_copies);
     const char *declaration = clike_declare(p, global->type, name);
     if (global->kind == GLOBAL_static && !p->dialect->thread_local_) return;
     Text text = {.arena = &p->arena};
@@ -125,12 +143,34 @@ static bool has_computed(const Printer *p) {
     return false;
 }
 
-void clike_inits(Printer *p, GlobalKind kind, const char *thread) {
+void clike_no_thread(Printer *p) {
+    clike_line(p, "const SlopeThread thread = %s;", clike_helper(p, "SLOPE_ZERO"));
+}
+
+bool clike_inits_take_thread(const Printer *p, GlobalKind kind) {
     for (int i = 0; i < p->reached.globals.count; i++) {
         const ReachedGlobal *info = p->reached.globals.at[i];
-        if (info->global->kind == kind && info->init)
-            clike_line(p, "%s(%s);", clike_func_name(p, info->init->func),
-                       clike_takes_thread(p, info->init->func) ? thread : "");
+        if (info->global->kind == kind && info->init && clike_takes_thread(p, info->init->func)) return true;
+    }
+    return false;
+}
+
+const char *clike_start_thread(Printer *p, const Func *func, const char *thread) {
+    bool is_given = !p->dialect->thread_local_ || clike_inits_take_thread(p, GLOBAL_static);
+    if (!is_given) thread = "";
+    else if (!clike_takes_thread(p, func)) thread = "NULL";
+    return clike_format(p, "slope_start_thread(%s)", thread);
+}
+
+/* Where a thread is not always given, who has none uses no variable that is computed of it. */
+void clike_inits(Printer *p, GlobalKind kind, const char *thread) {
+    bool maybe_none = kind == GLOBAL_static && p->dialect->thread_local_;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const ReachedGlobal *info = p->reached.globals.at[i];
+        if (info->global->kind != kind || !info->init) continue;
+        bool takes_thread = clike_takes_thread(p, info->init->func);
+        clike_line(p, "%s%s(%s);", takes_thread && maybe_none ? "if (thread) " : "",
+                   clike_func_name(p, info->init->func), takes_thread ? thread : "");
     }
 }
 
@@ -143,12 +183,14 @@ void clike_print_start(Printer *p, const Start *start) {
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;
         if (global->kind != start->kind) continue;
-        const char *name = clike_format(p, "%s%s", owner, clike_global_name(p, global));
+        bool is_static = global->kind == GLOBAL_static;
+        const char *name = is_static ? clike_static_place(p, global) : clike_global_name(p, global);
+        name = clike_format(p, "%s%s", owner, name);
         clike_line(p, "%s%s%s, sizeof %s);", start->clear ? start->clear : "memset(&", name,
                    start->clear ? "" : ", 0", name);
     }
     if (start->end) clike_line(p, "%s", start->end);
-    else clike_inits(p, start->kind, start->thread ? start->thread : "NULL");
+    else clike_inits(p, start->kind, start->thread);
     p->indent--;
     clike_line(p, "}\n");
 }

@@ -133,10 +133,23 @@ const char *clike_spread(Printer *p, const Type *type, const char *name, bool as
 
 /* ---- phases */
 
+static bool has_statics(const Printer *p) { return clike_needs(p, p->at->func) & NEEDS_STATICS; }
+
+static void begin_threads(Printer *p) {
+    clike_line(p, "for (uint32_t local = 0; local < %du; local++) {", p->at->threads);
+    if (has_statics(p)) clike_line(p, "    %s = local;", clike_helper(p, "slope_local"));
+}
+
+static void start_statics(Printer *p) {
+    begin_threads(p);
+    clike_line(p, "    %s;", clike_start_thread(p, p->at->func, "&threads[local]"));
+    clike_line(p, "}");
+}
+
 static void run_phase(Printer *p, const Text *body) {
     FuncState *at = p->at;
     if (body->len == 0) return;
-    clike_line(p, "for (uint32_t local = 0; local < %du; local++) {", at->threads);
+    begin_threads(p);
     if (clike_mentions(body->at, "thread")) clike_line(p, "    const SlopeThread *thread = &threads[local];");
     if (at->leaves_early) clike_line(p, "    if (done[local]) continue;");
     if (at->phase_end) clike_line(p, "    {");
@@ -272,9 +285,6 @@ void clike_group(Printer *p) {
     Phases phases = {.at = at, .phase = arena_array(&p->arena, int, func->nvals + 1), .now = 1};
     Refusal refusal = {p, func};
     static const char *const own[] = {"local", "threads", "done", "choice"};
-    if (clike_needs(p, func) & NEEDS_STATICS)
-        clike_fail(p, func->loc,
-                   "this target has no static variables in a kernel whose threads wait for each other");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) clike_unique(p, &at->names, own[i]);
     at->threads = func->group_size[0] * func->group_size[1] * func->group_size[2];
     at->crosses = arena_array(&p->arena, bool, func->nvals + 1);
@@ -286,7 +296,9 @@ void clike_group(Printer *p) {
     Text body = {.arena = &p->arena}, *outer = p->out;
     clike_helper(p, "SLOPE_THREAD_LOCAL");
     p->out = &body;
+    if (has_statics(p)) start_statics(p);
     print_region(p, func->body, (Frame){0});
+    if (has_statics(p)) clike_line(p, "slope_local = 0;");
     p->out = outer;
     if (at->leaves_early) clike_line(p, "bool done[%d] = {false};", at->threads);
     if (clike_mentions(body.at ? body.at : "", "choice")) clike_line(p, "bool choice[%d];", at->threads);

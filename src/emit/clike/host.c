@@ -50,7 +50,8 @@ static void print_threads(Printer *p, const Func *func, const char **names) {
         p->indent++;
     }
     if (ids) print_ids(p, func);
-    if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread();");
+    if (!clike_is_cut(p, func) && (clike_needs(p, func) & NEEDS_STATICS))
+        clike_line(p, "%s;", clike_start_thread(p, func, "&thread"));
     if (clike_is_cut(p, func)) clike_line(p, "threads[thread.local_index] = thread;");
     else clike_line(p, "%s;", clike_call_inner(p, func, names, "&thread"));
     for (int i = 0; i < 3; i++) {
@@ -108,7 +109,8 @@ static void print_init(Printer *p) {
     clike_line(p, "static bool done = false;");
     clike_line(p, "if (done) return;");
     clike_line(p, "done = true;");
-    clike_inits(p, GLOBAL_const, "NULL");
+    if (clike_inits_take_thread(p, GLOBAL_const)) clike_no_thread(p);
+    clike_inits(p, GLOBAL_const, "&thread");
     clike_keep_made(p, GLOBAL_const);
     p->indent--;
     clike_line(p, "}\n");
@@ -116,7 +118,11 @@ static void print_init(Printer *p) {
 
 static void start(Printer *p) {
     clike_print_start(p, &(Start){.kind = GLOBAL_shared, .head = "static void slope_start_group(void)"});
-    clike_print_start(p, &(Start){.kind = GLOBAL_static, .head = "static void slope_start_thread(void)"});
+    bool asks = clike_inits_take_thread(p, GLOBAL_static);
+    clike_print_start(p, &(Start){.kind = GLOBAL_static,
+                                  .head = asks ? "static void slope_start_thread(const SlopeThread *thread)"
+                                               : "static void slope_start_thread(void)",
+                                  .thread = "thread"});
     print_init(p);
 }
 

@@ -136,7 +136,7 @@ static const char *thread_first(const Printer *p) { return p->dialect->thread_lo
 static Value global(Printer *p, const Inst *inst) {
     const Global *g = inst->global;
     bool in_thread = g->kind == GLOBAL_static && !p->dialect->thread_local_;
-    const char *name = clike_global_name(p, g);
+    const char *name = g->kind == GLOBAL_static ? clike_static_place(p, g) : clike_global_name(p, g);
     Value value = clike_value(in_thread ? clike_format(p, "thread->%s", name) : name, LEVEL_primary);
     value.is_place = true;
     value.steady = g->kind == GLOBAL_const || g->kind == GLOBAL_uniform;
