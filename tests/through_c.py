@@ -3,7 +3,9 @@
 `-target c` makes prints too, and so does the interpreter. gcc, clang and a C++ compiler take turns; a warning is a failure.
 What `slope run` is given is set by a few lines of C before main (c_data.py); kernels are called by a main of ours.
 
-    tests/through_c.py [--build DIR] [-j N] [--of N] [NAME...]     one test of N; only those whose name contains a NAME
+    tests/through_c.py [--build DIR] [-j N] [--of N] [-v] [NAME...]     one test of N; only those whose name contains a NAME; -v: says what is left out
+    tests/through_c.py --sanitize ...      compiled by gcc with its address and undefined-behaviour sanitizers
+    tests/through_c.py --warnings ...      not run, but compiled by each compiler, in each way that options of `slope build` change the text
 """
 import concurrent.futures
 import os
@@ -24,6 +26,14 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILERS = [["gcc", "-O1", "-std=c17", *WARNINGS], ["clang", "-O1", "-std=c17", *WARNINGS],
              ["g++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"],
              ["clang++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"]]
+SANITIZED = [["gcc", "-O1", "-std=c17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]]
+CLANG = "clang{}-19" if shutil.which("clang-19") else "clang{}"
+# gcc follows values, and warns of what it finds, only where it optimises.
+WATCHING = [["gcc", "-O2", "-std=c17", "-xc"], ["g++", "-O2", "-std=c++17", "-xc++"],
+            [CLANG.format(""), "-fsyntax-only", "-std=c17", "-xc"], [CLANG.format("++"), "-fsyntax-only", "-std=c++17", "-xc++"]]
+WAYS = [[], ["--openmp", "--lines", "--header", "{}/t.h"], ["-O0", "--fp", "strict", "--comments"],
+        ["--fp", "fast", "--unchecked", "--threads", "1"]]
+LEFT_OUT = "left out"
 FOLDERS = ("run", "diff", "library")
 SET, PRINTED, DISPATCH, ENTRY, BLOCK = ("bind", "set"), ("print",), ("dispatch",), ("entry",), ("block",)
 DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, *BLOCK, "save", "show", "threads", "stack", "wave")  # that C's main has not
@@ -148,16 +158,16 @@ def make(suite, test, given, code):
 
 
 def check(suite, test, compiler, temporary):
-    """None, or what went wrong."""
+    """None, LEFT_OUT, or what went wrong."""
     folder, code, program = test.source.path.parent, f"{temporary}/t.c", f"{temporary}/t"
     given = split_data(test)
-    text, problem = make(suite, test, given, code)
+    text, problem = make(suite, test, given, code) if given else (None, None)
     if problem or not text:
-        return problem
+        return problem or LEFT_OUT
     if given.values or given.printed:
         more = c_data.set_up(text, given.values, given.printed, test.source.path.read_text())
         if not more:
-            return None
+            return LEFT_OUT
         text += more
         compiler = compiler if "c++" not in compiler else COMPILERS[0]
     Path(code).write_text(text)
@@ -175,29 +185,65 @@ def check(suite, test, compiler, temporary):
     return None
 
 
-def run_all(build, filters=(), jobs=None, share=1):
-    """(number passed, failures)"""
+# ---- what compilers say
+
+def compiled_in(suite, test, way, temporary):
+    """None, LEFT_OUT, or what the first compiler says about a program that is made in this way, or about its header."""
+    folder, code, header = test.source.path.parent, f"{temporary}/t.c", Path(temporary, "twice.h")
+    way, given = [word.format(temporary) for word in way], split_data(test)
+    made = run.execute(suite, [str(suite.slope), "build", test.source.path.name, "-w", "-target", "c", "-o", code,
+                               *(given.others if given else []), *way], folder)
+    if made.status and LACKING.search(made.err):
+        return LEFT_OUT
+    if made.status or made.trouble:
+        return f"slope build {' '.join(way)}: {made.trouble or made.err}"
+    header.write_text('#include "t.h"\n#include "t.h"\n' if "--header" in way else "")
+    for compiler in WATCHING:
+        for file, more in ((code, []), (header, ["-fsyntax-only"])):
+            words = [*compiler, *more, *WARNINGS, "-fopenmp", "-c", str(file), "-o", f"{temporary}/t.o"]
+            compiled = run.execute(suite, words, folder)
+            if compiled.status or compiled.trouble:
+                return f"slope build {' '.join(way)}, {' '.join(words)}: {compiled.trouble or compiled.err[:3000]}"
+    return None
+
+
+def watch(suite, test, _, temporary):
+    problems = [compiled_in(suite, test, way, temporary) for way in WAYS]
+    return "\n".join(problem for problem in problems if problem and problem != LEFT_OUT) or (LEFT_OUT if LEFT_OUT in problems else None)
+
+
+def run_all(build, filters=(), jobs=None, share=1, check=check, compilers=COMPILERS, left_out=None):
+    """(number passed, failures); what was left out is not counted, but added to the list."""
     suite = run.Suite(build)
-    compilers = [compiler for compiler in COMPILERS if shutil.which(compiler[0])]
+    compilers = [compiler for compiler in compilers if shutil.which(compiler[0])]
 
     def one(numbered):
         number, test = numbered
         with tempfile.TemporaryDirectory(prefix="slope-c-") as temporary:
             problem = check(suite, test, compilers[number % len(compilers)], temporary)
-        return (f"{test.name} through C", problem) if problem else None
+        return f"{test.name} through C", problem
 
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        results = list(pool.map(one, enumerate(choose(suite, filters, share, suits=split_data))))
-    failures = [result for result in results if result]
-    return len(results) - len(failures), failures
+        results = list(pool.map(one, enumerate(choose(suite, filters, share, suits=lambda test: is_run(test) or None))))
+    left = [name for name, problem in results if problem == LEFT_OUT]
+    failures = [(name, problem) for name, problem in results if problem and problem != LEFT_OUT]
+    if left_out is not None:
+        left_out.extend(left)
+    return len(results) - len(left) - len(failures), failures
 
 
 def main():
-    parser = run.programs_parser()
+    parser, left_out = run.programs_parser(), []
+    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--warnings", action="store_true")
+    parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
-    passed, failures = run_all(options.build, options.names, options.jobs, options.of)
+    passed, failures = run_all(options.build, options.names, options.jobs, options.of, watch if options.warnings else check,
+                               SANITIZED if options.sanitize else COMPILERS, left_out)
     run.report(failures)
-    print(f"{passed} passed, {len(failures)} failed")
+    for name in left_out if options.verbose else ():
+        print(f"left out: {name}")
+    print(f"{passed} passed, {len(failures)} failed, {len(left_out)} left out")
     return 1 if failures else 0
 
 
