@@ -16,20 +16,29 @@ void clike_fail(Printer *p, Loc loc, const char *format, ...) {
 
 /* ---- what the target lacks */
 
+enum { WAVE_SIZE = 6 }; /* of what a thread can ask for */
+
 static void find_wave(void *user, Inst *inst) {
     const Inst **first = user;
-    if (!*first && inst->op == OP_wave) *first = inst;
+    bool asks = inst->op == OP_thread_id && inst->index == WAVE_SIZE;
+    if (!*first && (inst->op == OP_wave || asks)) *first = inst;
 }
 
-/* Where it is called in a function of the library alone, the place is in that. */
+/* Of the program's own functions, the one that calls it, itself or through others of the library. */
+static const Func *user_of(const Printer *p, const Func *func) {
+    const ReachedFunc *at = reached_func(&p->reached, func);
+    while (at->func->is_library && at->caller) at = at->caller;
+    return at->func;
+}
+
 static void check_capabilities(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count && !(p->file->target->capabilities & TARGET_WAVES); i++) {
-        const Func *func = p->reached.funcs.at[i]->func;
+        const Func *func = p->reached.funcs.at[i]->func, *who = user_of(p, func);
         const Inst *wave = NULL;
         region_walk(func->body, find_wave, &wave);
         if (wave)
-            clike_fail(p, func->is_library ? func->loc : wave->loc,
-                       "this target has no waves, which '%s' needs", func->name->text);
+            clike_fail(p, func->is_library ? who->loc : wave->loc,
+                       "this target has no waves, which '%s' needs", who->name->text);
     }
 }
 
