@@ -542,6 +542,7 @@ static void test_conversions(void **state) {
 
 static const char native_program[] =
     "global uniform @sin: float\n"
+    "global uniform @seen: int\n"
     "func @exp(%x: float) -> float export {\n  %g = global @sin\n  %s = load %g\n  %y = mul %x, %s\n  return "
     "%y\n}\n"
     "func @negate(%b: bool) -> bool export {\n  %r = not %b\n  return %r\n}\n"
@@ -553,6 +554,9 @@ static const char native_program[] =
     "func @vector(%v: float3, %k: float) -> float3 export {\n  %w: float3 = splat %k\n  %r = mul %v, %w\n  "
     "return %r\n}\n"
     "func @advance(%p: float*, %n: int64_t) -> float* export {\n  %q = offset %p, %n\n  return %q\n}\n"
+    "func @which() -> int export {\n  %t = thread_id 0\n  %x = extract %t, 1\n  %r: int = convert %x\n  "
+    "return "
+    "%r\n}\n"
     "func @stops(%x: int) -> int export {\n  %c = lt %x, 0\n  if %c {\n    abort \"negative\"\n  }\n  return "
     "%x\n}\n"
     "func @scale(%k: float, %b: RWStructuredBuffer<float>) export threads(4, 1, 1) {\n  %t = thread_id 0\n"
@@ -576,10 +580,25 @@ static void check_addresses(Code twice, Code mixed) {
     assert_true(out == 3.0f);
 }
 
-static void test_native_calls(void **state) {
+/* Every function becomes so long that it is no part of its ways in. */
+static const char *lengthened(Arena *arena, const char *program) {
+    enum { TIMES = 50 };
+    static const char head[] = " export {\n";
+    Text text = {.arena = arena};
+    for (const char *next; (next = strstr(program, head)); program = next + strlen(head)) {
+        text_printf(&text, "%.*s%s  %%g.0 = global @seen\n", (int)(next - program), program, head);
+        for (int i = 1; i <= TIMES; i++)
+            text_printf(&text, "  %%l.%d = load %%g.0\n  %%a.%d = add %%l.%d, 1\n  store %%g.0, %%a.%d\n", i,
+                        i, i, i);
+    }
+    text_printf(&text, "%s", program);
+    return text.at;
+}
+
+static void check_native_calls(const EmitBackend *backend, bool are_long) {
     Fixture f;
-    fixture_open(&f, *state);
-    parse(&f, native_program);
+    fixture_open(&f, backend);
+    parse(&f, are_long ? lengthened(&f.arena, native_program) : native_program);
     compile(&f, 3);
     float *factor = find(&f, EMIT_uniform, "sin").data;
     *factor = 3.0f;
@@ -590,6 +609,7 @@ static void test_native_calls(void **state) {
     find(&f, EMIT_native, "vector").vector(v, 2.0f, r);
     assert_true(r[0] == 2 && r[1] == 4 && r[2] == 6);
     assert_ptr_equal(find(&f, EMIT_native, "advance").pointer(v, 3), v + 3);
+    assert_int_equal(find(&f, EMIT_native, "which").none(), 0);
     assert_int_equal(find(&f, EMIT_native, "stops").int_int(7), 7);
     assert_int_equal(find(&f, EMIT_native, "stops").int_int(-7), 0);
     char *error = runtime_take_error(f.program.runtime);
@@ -598,7 +618,13 @@ static void test_native_calls(void **state) {
     RtBuffer buffer = {v, 4};
     find(&f, EMIT_native, "scale").launch(2, 1, 1, 10.0f, &buffer);
     assert_true(v[0] == 10 && v[3] == 40);
+    assert_int_equal(*(int *)find(&f, EMIT_uniform, "seen").data > 0, are_long);
     fixture_close(&f);
+}
+
+static void test_native_calls(void **state) {
+    check_native_calls(*state, false);
+    check_native_calls(*state, true);
 }
 
 /* ---- several modules */

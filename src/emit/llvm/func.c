@@ -269,6 +269,10 @@ static bool stands_alone(const FuncInfo *info) {
            info->reached->whole > SMALL;
 }
 
+bool emit_stands_alone(const Emitter *e, const FuncInfo *info) {
+    return stands_alone(info) && e->options->level > 0;
+}
+
 /* Without rows of numbers, what LLVM finds to do at once in registers of 128 bits is not worth what it takes to bring it together; to look for it takes up to a third of the
  * time. Without loops there is nothing at all to find; with them, rounds may be done at once, but of one round nothing. */
 static bool loses_by_vectors(const Emitter *e, const FuncInfo *info, uint32_t seek) {
@@ -309,8 +313,7 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     else if (e->options->level > 0 && (info->reached->needs & NEEDS_LOOP) &&
              loses_by_vectors(e, info, NEEDS_LOOP_ROWS))
         emit_string_attribute(e, info->function, ROUNDS_ALONE, "");
-    if (is_large || is_quick || (func->flags & FUNC_NOINLINE) ||
-        (stands_alone(info) && e->options->level > 0))
+    if (is_large || is_quick || (func->flags & FUNC_NOINLINE) || emit_stands_alone(e, info))
         emit_attribute(e, info->function, of_function, "noinline", 0);
     e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;
 }

@@ -205,6 +205,8 @@ LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */
 void emit_func_declare(Emitter *e, FuncInfo *info);
+/* It is called by its ways in alone, and not made a part of them. */
+bool emit_stands_alone(const Emitter *e, const FuncInfo *info);
 /* Calls the function itself; the results. `values` begins with the context. */
 LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *values);
 void emit_return(Emitter *e, const Inst *inst);
@@ -316,8 +318,22 @@ void emit_run_inits(Emitter *e, LLVMValueRef context);
 void emit_init(Emitter *e);
 void emit_close(Emitter *e);
 
+/* What a way in leads to. */
+typedef struct Way {
+    const FuncInfo *info;
+    uint32_t needs;
+    LLVMValueRef inner; /* what the runtime is to call; NULL: it is not needed */
+} Way;
+/* Of a parameter or a result: its address, or NULL; what is there, where that is known, as it is of a result that has no address after the call. */
+typedef struct Place {
+    LLVMValueRef address, value;
+} Place;
+/* `places`: those of parameters, then of results; all have addresses if the runtime is needed. */
+void emit_call_places(Emitter *e, const Way *way, Place *places);
+
 /* ---- native.c: functions as other programs call them */
-void emit_native(Emitter *e, const Func *func, LLVMValueRef uniform); /* calls uniform(args) */
+LLVMValueRef emit_native(Emitter *e, const Way *way);
+LLVMValueRef emit_list(Emitter *e, const Place *places, int count); /* of addresses, in memory */
 /* Begins the function that others start a kernel by: a list of pointers to its arguments, and the address of the numbers of groups. */
 LLVMValueRef emit_native_kernel(Emitter *e, const Func *func, FuncState *state, LLVMValueRef *groups);
 
@@ -395,11 +411,13 @@ void target_give_back(LLVMTargetMachineRef machine, const EmitOptions *options);
 void target_forget(EmitSpare *spare);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 /* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is
- * done QUICKLY, which is a word of our own, has the second then, whether or not it had it before: its instructions are selected the quick way. So is ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one. */
+ * done QUICKLY, which is a word of our own, has the second then, whether or not it had it before: its instructions are selected the quick way. So are ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one; and AS_IT_IS, of functions
+ * without passes to which not even those for large ones are done. */
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
 #define QUICKLY         "slope-quickly"
 #define ROUNDS_ALONE    "slope-rounds-alone"
+#define AS_IT_IS        "slope-as-it-is"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

@@ -206,8 +206,11 @@ static LLVMValueRef declare(const Native *n, int first) {
 
 /* ---- to and from the list of pointers */
 
-static void put_pointer(Emitter *e, LLVMValueRef args, int index, LLVMValueRef pointer) {
-    LLVMSetAlignment(LLVMBuildStore(e->builder, pointer, emit_at(e, args, index * 8)), 8);
+LLVMValueRef emit_list(Emitter *e, const Place *places, int count) {
+    LLVMValueRef args = emit_alloca(e, count * 8, 8);
+    for (int i = 0; i < count; i++)
+        LLVMSetAlignment(LLVMBuildStore(e->builder, places[i].address, emit_at(e, args, i * 8)), 8);
+    return args;
 }
 
 /* Registers may be wider than what they hold. */
@@ -239,33 +242,45 @@ static LLVMValueRef reloaded(const Native *n, LLVMValueRef slot) {
     return is_half ? LLVMBuildFPExt(e->builder, value, e->f32, "") : value;
 }
 
-static LLVMValueRef list_of(const Native *n, LLVMValueRef function, int first) {
+/* Registers hold it as code does. */
+static bool is_same(Emitter *e, const Type *type) {
+    return e->for_jit && is_single(type) && single_type(e, type) == emit_type(e, type);
+}
+
+/* `in_memory`: all of them. */
+static Place *places_of(const Native *n, LLVMValueRef function, int first, bool in_memory) {
     Emitter *e = n->e;
-    LLVMValueRef args = emit_alloca(e, (n->func->nparams + n->func->nresults) * 8, 8);
+    Place *places = arena_array(&e->arena, Place, n->func->nparams + n->func->nresults + 1);
     for (int i = 0; i < n->count; i++) {
         LLVMValueRef value = LLVMGetParam(function, count_of(first + i));
         const Type *type = n->passed[i].value;
-        put_pointer(e, args, n->passed[i].arg, type ? spilled(e, value, type) : value);
+        Place *place = &places[n->passed[i].arg];
+        if (!type) place->address = value;
+        else if (!in_memory && is_same(e, type)) place->value = value;
+        else place->address = spilled(e, value, type);
     }
-    return args;
+    return places;
 }
 
-void emit_native(Emitter *e, const Func *func, LLVMValueRef uniform) {
+LLVMValueRef emit_native(Emitter *e, const Way *way) {
+    const Func *func = way->info->func;
     Native n = plan(e, func);
-    LLVMValueRef function = declare(&n, 0), slot = NULL;
+    LLVMValueRef function = declare(&n, 0);
     FuncState state;
     emit_begin(e, &state, function);
-    LLVMValueRef args = list_of(&n, function, 0);
+    Place *places = places_of(&n, function, 0, way->inner != NULL), *result = &places[func->nparams];
     bool is_returned = n.result && !is_written_result(&n);
-    if (is_returned) {
+    if (is_returned && (way->inner || !is_same(e, n.result))) {
         Layout layout = slot_layout(n.result);
-        slot = emit_alloca(e, layout.size, layout.align);
-        emit_zero(e, slot, layout.size, layout.align); /* which is returned if the call does not end well */
-        put_pointer(e, args, func->nparams, slot);
+        result->address = emit_alloca(e, layout.size, layout.align);
+        if (way->inner) /* it is returned if the call does not end well */
+            emit_zero(e, result->address, layout.size, layout.align);
     }
-    emit_call_external(e, uniform, &args, 1);
-    if (is_returned) LLVMBuildRet(e->builder, reloaded(&n, slot));
+    emit_call_places(e, way, places);
+    if (is_returned)
+        LLVMBuildRet(e->builder, result->address ? reloaded(&n, result->address) : result->value);
     else LLVMBuildRetVoid(e->builder);
+    return function;
 }
 
 LLVMValueRef emit_native_kernel(Emitter *e, const Func *func, FuncState *state, LLVMValueRef *groups) {
@@ -278,5 +293,5 @@ LLVMValueRef emit_native_kernel(Emitter *e, const Func *func, FuncState *state, 
         LLVMValueRef count = LLVMGetParam(function, count_of(i));
         LLVMSetAlignment(LLVMBuildStore(e->builder, count, emit_at(e, *groups, i * 4)), 4);
     }
-    return list_of(&n, function, GROUPS);
+    return emit_list(e, places_of(&n, function, GROUPS, true), func->nparams + func->nresults);
 }

@@ -227,24 +227,25 @@ static bool has_attribute(LLVMValueRef function, unsigned kind) {
     return LLVMGetEnumAttributeAtIndex(function, of_function, kind) != NULL;
 }
 
+static bool is_called(LLVMValueRef function, const char *word) {
+    return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
+}
+
 static void take_back(LLVMModuleRef module, const char *attribute) {
     unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
 }
 
-/* Those that had it have it no more, and the others have it. */
+/* Those that had it have it no more, and the others have it. What is left as it is has it anyway. */
 static void exchange(LLVMModuleRef module, const char *attribute) {
     unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
     LLVMAttributeRef given = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        if (is_called(f, AS_IT_IS)) continue;
         if (has_attribute(f, kind)) LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
         else if (!LLVMIsDeclaration(f)) LLVMAddAttributeAtIndex(f, of_function, given);
     }
-}
-
-static bool is_called(LLVMValueRef function, const char *word) {
-    return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
 }
 
 static bool calls_with_wide_vectors(LLVMValueRef function) {
@@ -293,10 +294,10 @@ static void leave_to_be_quick(LLVMModuleRef module) {
     }
 }
 
-static bool has_any(LLVMModuleRef module, const char *attribute) {
-    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
+static bool has_any_large(LLVMModuleRef module) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_PASSES, sizeof WITHOUT_PASSES - 1);
     LLVMValueRef f = LLVMGetFirstFunction(module);
-    while (f && !has_attribute(f, kind)) f = LLVMGetNextFunction(f);
+    while (f && (!has_attribute(f, kind) || is_called(f, AS_IT_IS))) f = LLVMGetNextFunction(f);
     return f != NULL;
 }
 
@@ -315,7 +316,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     leave_rounds_alone(module);
     if (!failure && passes.rest) failure = LLVMRunPasses(module, passes.rest, machine, tuning);
     take_back(module, WITHOUT_VECTORS);
-    bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
+    bool has_large = !is_device && has_any_large(module);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
     if (!is_device && level > 0) leave_to_be_quick(module);
     if (vectorises) widen_for_calls(module);

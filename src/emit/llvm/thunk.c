@@ -1,8 +1,8 @@
-/* Ways in for functions. All of them lead through one:
- *   f.inner(context, args)         makes the context if it is given none, unpacks the arguments, calls, stores results
- *   f.call(args)                   f.inner, through rt_call if the runtime is needed
- *   f(...)                         the native form (native.c): packs its parameters and takes f.call
- * The optimiser folds them into one another. */
+/* Ways in for functions:
+ *   f.call(args)              makes a context, unpacks the arguments, calls, stores results; for code in memory
+ *   f(...)                    the native form (native.c), does so with its own parameters
+ *   f.inner(context, args)    where the runtime is needed: it makes the context, and the two above have it call this (rt_call)
+ * To a function that is not made a part of them, LLVM can do nothing that makes them faster: its passes leave those in memory alone. */
 #include "emit/llvm/llvm.h"
 
 /* ---- contexts */
@@ -42,19 +42,23 @@ static void take_blocks(Emitter *e, uint32_t needs, LLVMValueRef context) {
     }
 }
 
+/* What is set up here is written in any case. */
+static bool reads_context(const Emitter *e, uint32_t needs) {
+    return e->device || (needs & (NEEDS_RUNTIME | NEEDS_FIBER | NEEDS_IDS | NEEDS_SIZES)) != 0;
+}
+
 LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
     LLVMValueRef context = emit_alloca(e, sizeof(RtContext), _Alignof(RtContext));
     if (outer)
         LLVMBuildMemCpy(e->builder, context, _Alignof(RtContext), outer, _Alignof(RtContext),
                         emit_i64(e, sizeof(RtContext)));
-    else emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
+    else if (reads_context(e, needs)) emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
     take_blocks(e, needs, context);
     return context;
 }
 
 /* The runtime makes one for each call, which is the call's own. */
 static LLVMValueRef context_of_call(Emitter *e, uint32_t needs, LLVMValueRef inner) {
-    if (!(needs & NEEDS_RUNTIME)) return emit_make_context(e, needs, NULL);
     LLVMValueRef context = LLVMGetParam(inner, 0);
     take_blocks(e, needs, context);
     return context;
@@ -98,16 +102,31 @@ static int count_plain_params(const Func *func) {
     return count;
 }
 
-LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
+static Place *load_places(Emitter *e, const Func *func, LLVMValueRef args) {
+    int count = func->nparams + func->nresults;
+    Place *places = arena_array(&e->arena, Place, count + 1);
+    for (int i = 0; i < count; i++) places[i] = (Place){.address = arg_pointer(e, args, i)};
+    return places;
+}
+
+static LLVMValueRef value_at(Emitter *e, const Type *type, const Place *place) {
+    return place->value ? place->value : emit_load(e, type, emit_plain_value(place->address));
+}
+
+static LLVMValueRef *load_values(Emitter *e, const Func *func, const Place *places) {
     LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 1);
     int next = 0, result = count_plain_params(func);
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
-        LLVMValueRef pointer = arg_pointer(e, args, (param->flags & PARAM_RESULT) ? result++ : next++);
+        const Place *place = &places[(param->flags & PARAM_RESULT) ? result++ : next++];
         bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
-        values[i + 1] = by_address ? pointer : emit_load(e, param->type, emit_plain_value(pointer));
+        values[i + 1] = by_address ? place->address : value_at(e, param->type, place);
     }
     return values;
+}
+
+LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
+    return load_values(e, func, load_places(e, func, args));
 }
 
 LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values) {
@@ -115,10 +134,12 @@ LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef co
     return emit_call_body(e, info, values);
 }
 
-static void store_results(Emitter *e, const Func *func, LLVMValueRef *results, LLVMValueRef args) {
-    int first = func->nparams; /* results through memory come before those by value */
-    for (int i = 0; i < func->nresults; i++)
-        emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), results[i]);
+static void store_results(Emitter *e, const Func *func, LLVMValueRef *results, Place *places) {
+    for (int i = 0; i < func->nresults; i++) {
+        Place *place = &places[func->nparams + i]; /* results through memory come before those by value */
+        place->value = results[i];
+        if (place->address) emit_store(e, func->results[i], emit_plain_value(place->address), results[i]);
+    }
 }
 
 static void return_object(Emitter *e, LLVMValueRef context, LLVMValueRef object, const Type *type) {
@@ -128,13 +149,13 @@ static void return_object(Emitter *e, LLVMValueRef context, LLVMValueRef object,
 }
 
 /* `values`: as they were loaded, behind the context. */
-static void return_made(Emitter *e, const Func *func, LLVMValueRef *values, LLVMValueRef args) {
+static void return_made(Emitter *e, const Func *func, LLVMValueRef *values, const Place *places) {
     for (int i = 0; i < func->nparams; i++)
         if (reach_may_return_made(&func->params[i]))
             return_object(e, values[0], values[i + 1], func->params[i].type);
     for (int i = 0; i < func->nresults; i++)
         if (reach_may_hold_made(func->results[i]))
-            return_object(e, values[0], arg_pointer(e, args, func->nparams + i), func->results[i]);
+            return_object(e, values[0], places[func->nparams + i].address, func->results[i]);
 }
 
 /* ---- the uniform form */
@@ -148,44 +169,67 @@ static LLVMValueRef inner_function(Emitter *e, const char *name) {
     return inner;
 }
 
-/* Calls inner(context, args), with a context of the runtime if one is needed. */
 static void call_inner(Emitter *e, uint32_t needs, LLVMValueRef inner, LLVMValueRef args) {
-    if (needs & NEEDS_RUNTIME) {
-        LLVMTypeRef types[] = {e->ptr, e->ptr, e->ptr};
-        LLVMValueRef values[] = {emit_runtime_slot(e), inner, args};
-        const char *way = needs & NEEDS_STACK ? "rt_call_deep" : "rt_call";
-        emit_call_external(e, emit_external(e, way, e->void_type, types, 3, "nounwind"), values, 3);
-    } else {
-        LLVMValueRef values[] = {LLVMConstNull(e->ptr), args};
-        emit_call_external(e, inner, values, 2);
-    }
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->ptr};
+    LLVMValueRef values[] = {emit_runtime_slot(e), inner, args};
+    const char *way = needs & NEEDS_STACK ? "rt_call_deep" : "rt_call";
+    emit_call_external(e, emit_external(e, way, e->void_type, types, 3, "nounwind"), values, 3);
+}
+
+static void run(Emitter *e, const FuncInfo *info, uint32_t needs, LLVMValueRef context, Place *places) {
+    e->at->context = context;
+    emit_start_thread(e, needs, context);
+    LLVMValueRef *values = load_values(e, info->func, places);
+    LLVMValueRef *results = emit_call_loaded(e, info, context, values);
+    store_results(e, info->func, results, places);
+    if (needs & NEEDS_MADE) return_made(e, info->func, values, places);
+    emit_drop_context(e, needs, context);
+}
+
+static LLVMValueRef inner_of(Emitter *e, const FuncInfo *info, uint32_t needs) {
+    FuncState state;
+    LLVMValueRef inner = inner_function(e, info->func->name->text);
+    emit_begin(e, &state, inner);
+    LLVMValueRef context = context_of_call(e, needs, inner);
+    run(e, info, needs, context, load_places(e, info->func, LLVMGetParam(inner, 1)));
     LLVMBuildRetVoid(e->builder);
+    return inner;
+}
+
+void emit_call_places(Emitter *e, const Way *way, Place *places) {
+    const Func *func = way->info->func;
+    if (way->inner)
+        call_inner(e, way->needs, way->inner, emit_list(e, places, func->nparams + func->nresults));
+    else run(e, way->info, way->needs, emit_make_context(e, way->needs, NULL), places);
+}
+
+static LLVMValueRef uniform_form(Emitter *e, const Way *way) {
+    const Func *func = way->info->func;
+    const char *name = emit_symbol_name(e, func->name->text, ".call");
+    LLVMValueRef uniform = LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, &e->ptr, 1, false));
+    emit_attribute(e, uniform, of_function, "nounwind", 0);
+    FuncState state;
+    emit_begin(e, &state, uniform);
+    LLVMValueRef args = LLVMGetParam(uniform, 0);
+    if (way->inner) call_inner(e, way->needs, way->inner, args);
+    else emit_call_places(e, way, load_places(e, func, args));
+    LLVMBuildRetVoid(e->builder);
+    return uniform;
+}
+
+static void leave_as_it_is(Emitter *e, LLVMValueRef function) {
+    emit_attribute(e, function, of_function, "noinline", 0);
+    emit_attribute(e, function, of_function, WITHOUT_PASSES, 0);
+    emit_string_attribute(e, function, QUICKLY, "");
+    emit_string_attribute(e, function, AS_IT_IS, "");
 }
 
 void emit_thunks(Emitter *e, FuncInfo *info) {
-    const Func *func = info->func;
-    uint32_t needs = all_needs(e, info->reached->needs);
-    FuncState state;
-    LLVMValueRef inner = inner_function(e, func->name->text);
-    emit_begin(e, &state, inner);
-    LLVMValueRef context = context_of_call(e, needs, inner);
-    state.context = context;
-    emit_start_thread(e, needs, context);
-    LLVMValueRef args = LLVMGetParam(inner, 1);
-    LLVMValueRef *values = emit_load_args(e, func, args);
-    LLVMValueRef *results = emit_call_loaded(e, info, context, values);
-    store_results(e, func, results, args);
-    if (needs & NEEDS_MADE) return_made(e, func, values, args);
-    emit_drop_context(e, needs, context);
-    LLVMBuildRetVoid(e->builder);
-
-    const char *name = emit_symbol_name(e, func->name->text, ".call");
-    LLVMValueRef uniform = LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, &e->ptr, 1, false));
-    if (!e->for_jit) LLVMSetLinkage(uniform, LLVMInternalLinkage);
-    emit_attribute(e, uniform, of_function, "nounwind", 0);
-    emit_begin(e, &state, uniform);
-    call_inner(e, needs, inner, LLVMGetParam(uniform, 0));
-    emit_native(e, func, uniform);
+    Way way = {.info = info, .needs = all_needs(e, info->reached->needs)};
+    if (way.needs & NEEDS_RUNTIME) way.inner = inner_of(e, info, way.needs);
+    LLVMValueRef ways[] = {way.inner, e->for_jit ? uniform_form(e, &way) : NULL, emit_native(e, &way)};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i] && e->for_jit && emit_stands_alone(e, info)) leave_as_it_is(e, ways[i]);
 }
 
 /* ---- slope.init */
@@ -220,6 +264,16 @@ void emit_run_inits(Emitter *e, LLVMValueRef context) {
     }
 }
 
+static void run_init(Emitter *e, uint32_t needs, LLVMValueRef context) {
+    e->at->context = context;
+    emit_start_thread(e, needs, context);
+    emit_run_inits(e, context);
+    if (needs & NEEDS_MADE)
+        emit_call_external(e, emit_external(e, "rt_made_constants", e->void_type, &e->ptr, 1, "nounwind"),
+                           &context, 1);
+    emit_drop_context(e, needs, context);
+}
+
 void emit_init(Emitter *e) {
     bool any = false;
     uint32_t needs = emit_needs_of_init(e, &any);
@@ -228,22 +282,19 @@ void emit_init(Emitter *e) {
         return;
     }
     FuncState state;
-    LLVMValueRef inner = inner_function(e, e->init_symbol);
-    emit_begin(e, &state, inner);
-    LLVMValueRef context = context_of_call(e, needs, inner);
-    state.context = context;
-    emit_start_thread(e, needs, context);
-    emit_run_inits(e, context);
-    if (needs & NEEDS_MADE)
-        emit_call_external(e, emit_external(e, "rt_made_constants", e->void_type, &e->ptr, 1, "nounwind"),
-                           &context, 1);
-    emit_drop_context(e, needs, context);
-    LLVMBuildRetVoid(e->builder);
-
+    LLVMValueRef inner = NULL;
+    if (needs & NEEDS_RUNTIME) {
+        inner = inner_function(e, e->init_symbol);
+        emit_begin(e, &state, inner);
+        run_init(e, needs, context_of_call(e, needs, inner));
+        LLVMBuildRetVoid(e->builder);
+    }
     LLVMValueRef outer =
         LLVMAddFunction(e->llvm, e->init_symbol, LLVMFunctionType(e->void_type, NULL, 0, false));
     emit_begin(e, &state, outer);
-    call_inner(e, needs, inner, LLVMConstNull(e->ptr));
+    if (inner) call_inner(e, needs, inner, LLVMConstNull(e->ptr));
+    else run_init(e, needs, emit_make_context(e, needs, NULL));
+    LLVMBuildRetVoid(e->builder);
     if (e->for_jit) return;
     LLVMSetLinkage(outer, LLVMInternalLinkage);
     run_at(e, "llvm.global_ctors", outer);

@@ -89,6 +89,7 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     if (wish->device) result->made_by.spare = NULL;
     if (!result->machine) return false;
     result->context = LLVMContextCreate();
+    LLVMContextSetDiscardValueNames(result->context, wish->for_jit); /* nobody sees those of values */
     result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
     if (wish->for_jit)
         snprintf(result->init_symbol, sizeof result->init_symbol, "slope.init.%d", wish->number);
