@@ -10,7 +10,7 @@
  * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
  * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
  *
- * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest, range_square.c where it has the square of a counter; range_counter.c between what the counters are; range_index.c tests, and looks at the conditions around an access.
+ * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest, range_curve.c where it has the square of a counter, or half of one; range_counter.c between what the counters are; range_index.c tests, and looks at the conditions around an access.
  *
  * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
  * triangle, from a base that may be anything, times any stride.

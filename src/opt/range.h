@@ -6,7 +6,7 @@
 
 enum {
     MOST_ACCESSES = 32,
-    MOST_COUNTERS = 4, /* of the loops of a nest, that constants do not tell all of */
+    MOST_COUNTERS = 8, /* of the loops of a nest, that constants do not tell all of */
     MOST_OWN = 2,
     OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
     FACTORS = OWN + MOST_OWN,
@@ -19,14 +19,14 @@ typedef struct Ways {
     unsigned rises, falls;
 } Ways;
 
-typedef struct Square Square; /* a product of two sums of the same counter, or half of it */
+typedef struct Curve Curve; /* depends on one sum of counters alone, but is not linear */
 
 /* Something of the nest, and the least and the greatest that it is there: int64. */
 typedef struct Between {
     const Val *v;
     Val *low, *high;
     const struct Bound *parts; /* it is the least or the greatest of these; NULL: something else */
-    const Square *square;      /* it is that; NULL: it is not */
+    const Curve *curve;        /* it is that; NULL: it is not */
     Ways ways;                 /* by other counters */
     bool is_loose;             /* it need not come near low and high */
 } Between;
@@ -120,19 +120,25 @@ const Bound *range_parts(const Nest *n, Op op, const Linear *one,
 Between range_grown(Nest *n, Op op, const Between *x,
                     const Between *y);              /* the result of an operation that grows with both */
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
-/* The first of its own numbers, once or taken away once, that is a square, or else the least or the greatest of two; -1: none. */
-int range_find_own(const Linear *sum, bool is_square);
+bool range_find_product(Nest *n, const Inst *inst, Between *between); /* false: it is no square */
 
-/* ---- range_square.c */
-/* What is required is that the sum rises, or falls, at both ends. */
-Val *range_square_extreme(Nest *n, const Linear *sum, int own, bool greatest);
+/* ---- range_curve.c */
+/* One of its own numbers, once or taken away once, that depends on this counter, and by which its ends are found; -1: none. */
+int range_find_curve(Nest *n, const Linear *sum, int counter);
+Val *range_curve_extreme(Nest *n, const Linear *sum, int own, bool greatest); /* by that number */
 /* Of numbers that are these sums, in 32 bits; false: it is no square. */
 bool range_product(Nest *n, const Linear *one, const Linear *other, Between *between);
 bool range_half(Nest *n, const Linear *product, Between *between); /* false: it may be odd, or is no square */
+/* Half of a product that is even, and more; more: NULL if nothing. */
+bool range_even_half(Nest *n, const Between *product, Val *more, Between *between);
+/* Of the sum, by a constant above zero: if it can be told how that moves. */
+void range_quotient(Nest *n, const Linear *sum, Op op, int64_t by, Between *between);
 
 /* ---- range_counter.c */
 bool range_exact(Nest *n, Val *v, Linear *result); /* the number itself, in 64 bits */
-bool range_add_loop(Nest *n, const Inst *loop);    /* its counter; those further out come first */
+/* An instruction of 64 bits that is not linear: a quotient by a constant, a square, the least or the greatest of two. */
+bool range_exact_own(Nest *n, const Val *v, Between *between);
+bool range_add_loop(Nest *n, const Inst *loop); /* its counter; those further out come first */
 
 /* ---- range_index.c */
 bool range_is_rehearsed(const Nest *n, const Inst *loop); /* constants tell all of it */

@@ -20,22 +20,44 @@ static bool find_exact_between(Nest *n, Val *v, Linear *whole, Between *between)
     return range_exact(n, v, whole) && range_find_ends(n, whole, between);
 }
 
-/* A quotient by a constant, the least or the greatest of two. */
-static bool exact_own(Nest *n, Val *v, Linear *result) {
-    Val *parts[2] = {NULL, NULL};
-    Op op = OP_div;
+static bool exact_quotient(Nest *n, const Inst *inst, Between *between) {
+    Linear whole;
+    Between x, by;
+    int64_t known;
+    if (!val_is_int(inst_operand(inst, 1), &known) || known <= 0 ||
+        !find_exact_between(n, inst_operand(inst, 0), &whole, &x))
+        return false;
+    if (known == 2 && range_half(n, &whole, between)) return true;
+    by = (Between){.low = range_number(n, known), .high = range_number(n, known)};
+    *between = range_grown(n, OP_div, &x, &by);
+    range_quotient(n, &whole, OP_div, known, between);
+    return true;
+}
+
+/* The least or the greatest of two. */
+static bool exact_either(Nest *n, const Val *v, Between *between) {
+    Val *parts[2];
+    Op op;
     Linear one, other;
-    Between x, y, between;
-    int64_t known = 0;
-    bool is_quotient = v->inst->op == OP_div && val_is_int(inst_operand(v->inst, 1), &known) && known > 0;
-    if (is_quotient) parts[0] = inst_operand(v->inst, 0);
-    else if (!find_parts(v, parts, &op)) return false;
-    y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
-    if (!find_exact_between(n, parts[0], &one, &x)) return false;
-    if (parts[1] && !find_exact_between(n, parts[1], &other, &y)) return false;
-    between = range_grown(n, op, &x, &y);
+    Between x, y;
+    if (!find_parts(v, parts, &op) || !find_exact_between(n, parts[0], &one, &x) ||
+        !find_exact_between(n, parts[1], &other, &y))
+        return false;
+    *between = range_grown(n, op, &x, &y);
+    between->parts = range_parts(n, op, &one, &other);
+    return true;
+}
+
+bool range_exact_own(Nest *n, const Val *v, Between *between) {
+    if (v->type->kind != TYPE_int64) return false;
+    if (v->inst->op == OP_mul) return range_find_product(n, v->inst, between);
+    return v->inst->op == OP_div ? exact_quotient(n, v->inst, between) : exact_either(n, v, between);
+}
+
+static bool exact_own(Nest *n, const Val *v, Linear *result) {
+    Between between;
+    if (!range_exact_own(n, v, &between)) return false;
     between.v = v;
-    if (parts[1]) between.parts = range_parts(n, op, &one, &other);
     *result = (Linear){.base = range_number(n, 0), .own = {between}};
     result->factors[OWN] = range_number(n, 1);
     return true;

@@ -200,25 +200,26 @@ static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest)
     return with_parts(n, index, at, greatest == (known >= 0) ? &c->high : &c->low, greatest);
 }
 
-int range_find_own(const Linear *sum, bool is_square) {
+/* The first of its own numbers, once or taken away once, that is the least or the greatest of two; -1: none. */
+static int find_parted(const Linear *sum) {
     int64_t known;
     for (int i = 0; i < MOST_OWN; i++) {
-        const Between *own = &sum->own[i];
         const Val *factor = sum->factors[OWN + i];
-        if (factor && (is_square ? own->square != NULL : own->parts != NULL) && val_is_int(factor, &known) &&
-            (known == 1 || known == -1))
+        if (factor && sum->own[i].parts && val_is_int(factor, &known) && (known == 1 || known == -1))
             return OWN + i;
     }
     return -1;
 }
 
+/* Counters further in are replaced first, those that a curve depends on together with it. */
 Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
-    for (int i = n->ncounters - 1; i >= 0; i--)
+    int parted = find_parted(index);
+    for (int i = n->ncounters - 1; i >= 0; i--) {
+        int curve = parted < 0 ? range_find_curve(n, index, i) : -1;
+        if (curve >= 0) return range_curve_extreme(n, index, curve, greatest);
         if (index->factors[i] && n->counters[i].varies) return without_counter(n, index, i, greatest);
-    int parted = range_find_own(index, false);
+    }
     if (parted >= 0) return with_parts(n, index, parted, index->own[parted - OWN].parts, greatest);
-    int square = range_find_own(index, true);
-    if (square >= 0) return range_square_extreme(n, index, square, greatest);
     Val *at = index->base;
     n->is_loose = is_loose(n, index);
     for (int i = 0; i < FACTORS; i++)
@@ -309,6 +310,79 @@ static Val *step_of(Nest *n, const Inst *loop, int index) {
     return next->inst->op == OP_sub ? build_unary(&n->before, OP_neg, step) : step;
 }
 
+static Linear own_number(Nest *n, const Val *v, Between between) {
+    between.v = v;
+    Linear result = {.base = int_of(n, 0), .own = {between}};
+    result.factors[OWN] = int_of(n, 1);
+    return result;
+}
+
+/* How often a loop inside runs, which nothing but its counter ends, by that of the loop around it: not less than never, which is required. */
+static bool find_rounds(Nest *n, const Inst *loop, const Counter *around, Linear *rounds) {
+    const Counter *c = counter_of_loop(n, loop);
+    Val *one = range_number(n, 1);
+    if (!c || !c->ends_loop || (c->step != 1 && c->step != -1) || c->low.count != 1 || c->high.count != 1 ||
+        !range_combine(n, &c->high.parts[0], &c->low.parts[0], true, rounds) || range_factors(rounds) != 1)
+        return false;
+    Val *factor = rounds->factors[around - n->counters];
+    if (!factor) return false;
+    rounds->base = range_binary(n, OP_add, rounds->base, one);
+    const Between *whole = &around->whole;
+    Val *first = range_binary(n, OP_mul, factor, whole->low),
+        *last = range_binary(n, OP_mul, factor, whole->high);
+    Val *least = range_binary(n, OP_add, rounds->base, range_binary(n, OP_min, first, last));
+    range_require_ordered(n, range_number(n, 0), least);
+    return true;
+}
+
+/* What each round of a loop adds to a carried number that goes through a loop inside; by its counter alone. */
+static bool find_changing_step(Nest *n, const Counter *c, int index, Linear *step) {
+    const Region *body = c->loop->regions[1];
+    const Inst *inside = NULL;
+    int64_t known;
+    if (c->loop->nregions != 2 || body->last->op != OP_yield || map_has(&n->jumps->of, PTR_KEY(c->loop)))
+        return false;
+    const Val *next = inst_operand(body->last, index);
+    if (next->kind == VAL_inst && next->inst->op == OP_loop) inside = next->inst;
+    if (!inside || inst_operand(inside, next->index) != body->params[index]) return false;
+    Val *each = step_of(n, inside, next->index);
+    if (!each || !val_is_int(each, &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR ||
+        !find_rounds(n, inside, c, step))
+        return false;
+    *step = range_times(n, step, range_number(n, known));
+    return true;
+}
+
+/* A number that was `first` where the counter was `start`, and that gains s + t * i where the counter is i:
+ *
+ *     first + (i - start) * (2 * s + t * (start + i - 1)) / 2             counting down: first + (start - i) * (2 * s + t * (start + i + 1)) / 2
+ *
+ * One of the factors is even, for i - start and start + i - 1 are not both odd. */
+static bool curved_carried(Nest *n, const Counter *c, const Val *v, Linear *result) {
+    Linear start, first, step, one, other;
+    Between x, y, product, between;
+    const Type *type = range_type(n, TYPE_int);
+    if ((c->step != 1 && c->step != -1) || !range_is_word(v->type) ||
+        !range_exact(n, inst_operand(c->loop, c->index), &start) || !range_is_fixed(&start) ||
+        !range_linear(n, inst_operand(c->loop, v->index), &first) || !range_is_fixed(&first) ||
+        !find_changing_step(n, c, v->index, &step))
+        return false;
+    Val *sign = range_number(n, c->step), *rise = step.factors[c - n->counters];
+    Linear counter = range_linear_counter(n, c, range_number(n, 1));
+    one = range_times(n, &counter, sign);
+    one.base = range_binary(n, OP_mul, build_unary(&n->before, OP_neg, sign), start.base);
+    other = range_times(n, &counter, rise);
+    other.base = range_binary(n, OP_mul, rise, range_binary(n, OP_sub, start.base, sign));
+    other.base = range_binary(n, OP_add, other.base, range_binary(n, OP_mul, range_number(n, 2), step.base));
+    if (!range_find_between(n, &one, type, &x) || !range_find_between(n, &other, type, &y) ||
+        !range_product(n, &one, &other, &product) ||
+        !range_even_half(n, &product, range_wide(n, first.base), &between))
+        return false;
+    require_of_type(n, &between, v->type);
+    *result = own_number(n, v, between);
+    return true;
+}
+
 /* Beside the counter of its loop. */
 static bool linear_carried(Nest *n, const Val *v, Linear *result) {
     const Counter *c = v->region->owner ? counter_of_loop(n, v->region->owner) : NULL;
@@ -316,7 +390,8 @@ static bool linear_carried(Nest *n, const Val *v, Linear *result) {
     if (!c || v->region != c->loop->regions[1] || c->step == 0) return false;
     Val *step = step_of(n, c->loop, v->index);
     int64_t by = c->step < 0 ? -c->step : c->step, known;
-    if (step && by != 1) step = val_is_int(step, &known) && known % by == 0 ? int_of(n, known / by) : NULL;
+    if (!step) return curved_carried(n, c, v, result);
+    if (by != 1) step = val_is_int(step, &known) && known % by == 0 ? int_of(n, known / by) : NULL;
     if (!step || !range_linear(n, inst_operand(c->loop, c->index), &start) ||
         !range_linear(n, inst_operand(c->loop, v->index), &first))
         return false;
@@ -344,11 +419,13 @@ const Bound *range_parts(const Nest *n, Op op, const Linear *one, const Linear *
     return parts;
 }
 
+/* Within 32 bits. */
 static bool find_between_of(Nest *n, Val *v, Linear *wide, Between *between) {
     Linear narrow;
-    if (!range_is_word(v->type) || !range_linear(n, v, &narrow)) return false;
-    *wide = range_widened(n, &narrow);
-    return range_find_between(n, wide, v->type, between);
+    bool is_word = range_is_word(v->type);
+    if (is_word ? !range_linear(n, v, &narrow) : !range_exact(n, v, wide)) return false;
+    if (is_word) *wide = range_widened(n, &narrow);
+    return range_find_between(n, wide, is_word ? v->type : range_type(n, TYPE_int), between);
 }
 
 /* What is not negative, divided by what is not changed. */
@@ -393,11 +470,12 @@ static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
     }
     *between = range_grown(n, (Op)inst->op, &x, &y);
     if (is_either) between->parts = range_parts(n, (Op)inst->op, &one, &other);
+    else range_quotient(n, &one, (Op)inst->op, known, between);
     return true;
 }
 
 /* Factors without sign may be so large that their product has more than 63 bits. */
-static bool between_product(Nest *n, const Inst *inst, Between *between) {
+bool range_find_product(Nest *n, const Inst *inst, Between *between) {
     Linear one, other;
     Between x, y;
     const Type *type = inst->results[0]->type;
@@ -405,7 +483,14 @@ static bool between_product(Nest *n, const Inst *inst, Between *between) {
         !find_between_of(n, inst_operand(inst, 1), &other, &y) || !range_product(n, &one, &other, between))
         return false;
     range_require_ordered(n, range_binary(n, OP_max, x.high, y.high), range_number(n, INT32_MAX));
-    require_of_type(n, between, type);
+    if (range_is_word(type)) require_of_type(n, between, type);
+    return true;
+}
+
+/* Of 64 bits, a number that fits into 32. */
+static bool between_long(Nest *n, Val *v, Between *between) {
+    if (!range_exact_own(n, v, between)) return false;
+    require_of_type(n, between, range_type(n, TYPE_int));
     return true;
 }
 
@@ -430,23 +515,17 @@ static bool find_own(Nest *n, Val *v, Linear *result) {
     const Inst *inst = v->inst;
     Between between;
     bool is_found = false;
-    if (!range_is_word(v->type)) is_found = between_capped(n, inst, &between);
+    if (!range_is_word(v->type)) is_found = between_capped(n, inst, &between) || between_long(n, v, &between);
     else if (inst->op == OP_rem) is_found = between_remainder(n, inst, &between);
-    else if (inst->op == OP_mul) is_found = between_product(n, inst, &between);
+    else if (inst->op == OP_mul) is_found = range_find_product(n, inst, &between);
     else if (inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max)
         is_found = between_monotone(n, inst, &between);
-    if (!is_found) return false;
-    between.v = v;
-    *result = (Linear){.base = int_of(n, 0), .own = {between}};
-    result->factors[OWN] = int_of(n, 1);
-    return true;
+    if (is_found) *result = own_number(n, v, between);
+    return is_found;
 }
 
 static Linear number_between(Nest *n, const Val *v, int64_t low, int64_t high) {
-    Between own = {.v = v, .low = range_number(n, low), .high = range_number(n, high)};
-    Linear result = {.base = int_of(n, 0), .own = {own}};
-    result.factors[OWN] = int_of(n, 1);
-    return result;
+    return own_number(n, v, (Between){.low = range_number(n, low), .high = range_number(n, high)});
 }
 
 static bool find_rehearsed(Nest *n, const Val *v, Linear *result) {

@@ -21,13 +21,19 @@ class Nests:
         """Counters are of different types: all is done in int."""
         i = f"int({self.pick(*names)})"
         return self.pick(i, i, i, f"{i} * {self.rng.randint(2, 9)}", f"{i} * k", f"(n - 1 - {i})", f"int(uint({i}) * 3u - 2u)", f"int(int64_t({i}) * k + 4294967296ll)",
-                         f"{i} * ({i} + 1) / 2", f"({i} << 1)", f"{i} * 1073741824", f"int(int64_t({i}) * 4294967297ll >> 1)", f"min({i}, 3)")
+                         f"{i} * ({i} + 1) / 2", f"({i} << 1)", f"{i} * 1073741824", f"int(int64_t({i}) * 4294967297ll >> 1)", f"min({i}, 3)",
+                         f"{i} - {i} / {self.pick(2, 3, 5)}", f"({i} >> 1) - {i}", f"int(int64_t({i}) * (int64_t({i}) + {self.pick(1, -1, 2)}) / 2)", self.diagonal(names))
+
+    def diagonal(self, names):
+        """A square of a sum."""
+        i, j = (f"int({self.pick(*names)})" for _ in range(2))
+        return f"({i} + {j}) * ({i} + {j} + {self.pick(1, 3)}) / 2"
 
     def index(self, names):
         if self.chance(0.6):
             i, j = (f"int({self.pick(*names)})" for _ in range(2))
             return self.pick(i, i, "packed", "packed", f"{i} + {self.pick(1, 2, 'k')}", f"{i} - 1", f"{i} * n + {j}", f"{i} * 8 + {j}", f"{i} + {j}", f"{i} - {j}", f"{i} * m + {j}", f"packed + {i}",
-                             f"{i} / 2", f"{i} % 7", f"min({i}, {j})", f"({i} >> 1) + {j}")
+                             f"{i} / 2", f"{i} - {i} / 2 + {j}", f"{self.diagonal(names)} + {i}", f"{i} % 7", f"min({i}, {j})", f"({i} >> 1) + {j}")
         text = " + ".join(self.term(names) for _ in range(self.pick(1, 1, 2, 2, 3)))
         if self.chance(0.5):
             text += f" {self.pick('+', '-')} {self.pick('1', '2', '7', 'k', 'm')}"
@@ -39,7 +45,7 @@ class Nests:
         low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind != "uint" else "0")
         high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind != "uint" else f"{kind}(n)")
         if kind == "int" and self.chance(0.25):
-            low = self.pick(low, f"max({around} - {self.pick(1, 2, 4)}, 0)", f"max(k, {around})", f"{around} / 2")
+            low = self.pick(low, f"max({around} - {self.pick(1, 2, 4)}, 0)", f"max(k, {around})", f"{around} / 2", f"({around} + 1) / {self.pick(2, 3)}")
             high = self.pick(high, f"min(n, {around} + {self.pick(1, 3, 5)})", f"min(m, n)", f"max({around}, 2)", f"(n >> 1)", f"n % {self.pick(3, 5)}")
         step = self.pick("++", "++", "++", "++", " += 2", " += 3")
         if kind == "int" and self.chance(0.15):
