@@ -64,13 +64,14 @@ class Given(NamedTuple):
     printed: list  # in the end
     groups: str  # "x, y, z"; None: not said
     entries: list
+    macros: list  # lines before the program
 
 
 def split_data(test):
     """None: there is more to it."""
     if not is_run(test):
         return None
-    words, given = after_file(test), Given([], [], [], [], [])
+    words, given = after_file(test), Given([], [], [], [], [], [])
     while words:
         word = words.pop(0)
         name, _, value = word.lstrip("-").partition("=")
@@ -89,6 +90,8 @@ def split_data(test):
             given.others.extend(["-entry", value])
         elif name in BLOCK:
             given.others.extend(["--block", value])
+        elif name == "wave":
+            given.macros.append(f"#define SLOPE_WAVE {value}\n")
         else:
             return None
     return given
@@ -170,7 +173,7 @@ def check(suite, test, compiler, temporary):
             return LEFT_OUT
         text += more
         compiler = compiler if "c++" not in compiler else COMPILERS[0]
-    Path(code).write_text(text)
+    Path(code).write_text("".join(given.macros) + text)
     compiled = run.execute(suite, [*compiler, code, "-x", "none", "-o", program, "-lm"], folder)
     if compiled.status or compiled.trouble:
         return f"{' '.join(compiler)}: {compiled.trouble or compiled.err[:3000]}"

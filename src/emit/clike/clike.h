@@ -60,7 +60,11 @@ typedef struct Frame {
     bool has_step;            /* of a loop: `continue` would leave out its step */
     bool is_body_left;        /* of a loop: its body is a statement of its own */
     const char **end, **next; /* labels; NULL there: not needed so far */
+    int gone; /* in which threads of a group part: the number of those that left it, and one more of those that wait
+               * for its next round; 0: it is none (group.c) */
 } Frame;
+
+enum { GONE_ENDED = 1 }; /* the number of threads that returned: all others are above it */
 
 /* Elements of a buffer that a loop reads or writes one by one: rows.c. */
 typedef struct Row {
@@ -144,11 +148,15 @@ typedef struct FuncState {
         Text before, first, after; /* lines of a round, for arrays that have elements for all of them */
     } masked;                      /* masked.c */
     /* Of a kernel that is cut into phases (group.c): */
-    bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
-    bool *again;           /* by Val.id: likewise, and said again there */
-    Text spread;           /* declarations of variables with an element for each thread */
-    int threads;           /* of a group */
-    bool leaves_early;     /* some thread may return before the end */
+    bool *crosses; /* by Val.id: needed in several phases; NULL: not such a kernel */
+    bool *again;   /* by Val.id: likewise, and said again there */
+    Text spread;   /* declarations of variables with an element for each thread */
+    int threads;   /* of a group */
+    Map parting;   /* Inst: in which threads part */
+    bool parts;    /* some may wait at the end of one, or have returned */
+    int numbers;   /* that they have then, so far */
+    Map sites; /* Inst -> int: where they wait, if they meet in waves; from GONE_ENDED + 1 on, in the order of the program */
+    int nsites;            /* 0: they do not */
     const char *phase_end; /* a label; NULL: not needed so far */
 } FuncState;
 
@@ -218,6 +226,7 @@ typedef struct Dialect {
     const char *sine_and_cosine; /* the function of x and two addresses, of double; NULL: there is none */
     const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
     bool reserves;               /* pushes in a row make room on a tape once */
+    const char *wave;            /* a helper: threads of a wave meet; NULL: they do so in phases (group.c) */
     bool warp_sums;              /* slope_atomic_sum_* is there */
     const char *put_whole;       /* a helper: whole elements of a warp at once; NULL: there is none */
     const char *tile;            /* a helper: elements that a warp reads together; NULL: there is none */
@@ -545,13 +554,14 @@ void clike_find_uses(Printer *p);
 const Value *clike_joined(Printer *p, const Inst *statement, int index, const Val **held);
 
 /* ---- stmt.c */
-void clike_region(Printer *p, const Region *r, Frame frame);
 void clike_instruction(Printer *p, const Inst *inst);
 void clike_assign(Printer *p, const Inst *inst,
-                  const Value *to); /* its arguments; those not read have no text */
+                  const Value *to);                         /* its arguments; those not read have no text */
+void clike_choose(Printer *p, const Inst *inst, int first); /* gone: the number of its region, from that on */
 void clike_body(Printer *p, const Func *func, const char *const *params);
 
 /* ---- group.c */
+void clike_bring(Printer *p, const Inst *wave);        /* what a thread has for the others of its wave */
 bool clike_is_cut(const Printer *p, const Func *func); /* a kernel whose threads run phase by phase */
 void clike_group(Printer *p);                          /* the body of one */
 const char *clike_spread(Printer *p, const Type *type, const char *name, bool as_value); /* this thread's */

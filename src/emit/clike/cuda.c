@@ -323,6 +323,7 @@ const Dialect clike_cuda = {
     .set = "slope_set",
     .sine_and_cosine = "sincos",
     .over_root = "rsqrt",
+    .wave = "slope_wave",
     .warp_sums = true,
     .put_whole = "slope_put_whole",
     .tile = "SlopeTile",

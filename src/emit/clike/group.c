@@ -8,20 +8,28 @@
  *     }
  *
  * A statement with a barrier inside is done by all threads together: its condition must be the same for all, and none may have returned
- * where others wait; both are tested. What a thread knows in one phase and needs in another is in an array with an element for
- * each thread. */
+ * where others wait; both are tested. If some may leave it by a jump, or if it is a `switch`, threads part in it: each has a number that
+ * says what it waits for (`gone`), and takes no part in phases until the end of that statement, or of the round, takes it back.
+ *
+ * Threads also wait for those of their wave, wherever these are: who comes to such a place, or to a barrier of such a kernel, has its number
+ * (a site) until all of its wave wait or have ended. Then those go on that the runtime would choose (runtime/fiber.c), as soon as
+ * their site is printed: loops around it have another round for that, and the kernel as a whole is such a loop.
+ *
+ * What a thread knows in one phase and needs in another is in an array with an element for each thread. */
 #include "emit/clike/clike.h"
 
 static bool is_wait(const Inst *inst) { return inst->op == OP_barrier && inst->index == 1; }
 
-static void find_wait(void *user, Inst *inst) {
+static bool is_stop(const Inst *inst) { return is_wait(inst) || inst->op == OP_wave; }
+
+static void find_stop(void *user, Inst *inst) {
     bool *found = user;
-    *found |= is_wait(inst);
+    *found |= is_stop(inst);
 }
 
 static bool is_cut(const Inst *inst) {
     bool found = false;
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_wait, &found);
+    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_stop, &found);
     return found;
 }
 
@@ -31,33 +39,54 @@ bool clike_is_cut(const Printer *p, const Func *func) {
     return waits && size[0] * size[1] * size[2] > 1 && !(p->file->target->capabilities & TARGET_BARRIERS);
 }
 
-/* ---- what is refused */
+/* ---- what is refused, and where threads part */
 
-typedef struct Refusal {
-    Printer *p;
-    const Func *func;
-} Refusal;
+static bool is_end_of_block(const Region *region, const Inst *inst) {
+    return inst->op == OP_break && inst->target == region->owner && region->owner->op == OP_block;
+}
 
-static void refuse_inst(void *user, Inst *inst) {
-    Refusal *refusal = user;
-    Printer *p = refusal->p;
+static void look_at(void *user, Inst *inst) {
+    Printer *p = user;
     bool jumps = inst->op == OP_break || inst->op == OP_continue;
-    bool is_end =
-        inst->op == OP_break && inst->target->op == OP_block && inst->parent == inst->target->regions[0];
-    if (jumps && is_cut(inst->target) && !is_end)
-        clike_fail(p, inst->loc,
-                   "this target has no jump out of a statement in which threads wait for each other");
-    if (inst->op == OP_call && (clike_needs(p, inst->callee) & NEEDS_FIBER))
-        clike_fail(p, inst->loc,
-                   "this target has no barriers in functions that are called, only in what is inlined");
-    if (inst->op == OP_switch && is_cut(inst))
-        clike_fail(p, inst->loc, "this target has no barriers inside 'switch'");
-    if (inst->op == OP_loop) {
-        bool in_condition = false;
-        region_walk(inst->regions[0], find_wait, &in_condition);
-        if (in_condition) clike_fail(p, inst->loc, "this target has no barriers in the condition of a loop");
+    const Inst *parting = jumps && !is_end_of_block(inst->parent, inst) ? inst->target : inst;
+    if ((jumps || inst->op == OP_switch) && parting->nregions && is_cut(parting)) {
+        map_put(&p->arena, &p->at->parting, PTR_KEY(parting), p);
+        p->at->parts = true;
     }
-    if (inst->op == OP_return && inst->parent != refusal->func->body) p->at->leaves_early = true;
+    if (inst->op == OP_call && (clike_needs(p, inst->callee) & NEEDS_FIBER))
+        clike_fail(
+            p, inst->loc,
+            "this target has no barriers and waves in functions that are called, only in what is inlined");
+    p->at->parts |= inst->op == OP_return && inst->parent != p->at->func->body;
+}
+
+static void find_wave(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_wave;
+}
+
+static void number_site(void *user, Inst *inst) {
+    Printer *p = user;
+    if (!is_stop(inst)) return;
+    int site = GONE_ENDED + ++p->at->nsites;
+    map_put(&p->arena, &p->at->sites, PTR_KEY(inst), (void *)(intptr_t)site);
+}
+
+static void find_sites(Printer *p) {
+    bool meets = false;
+    region_walk(p->at->func->body, find_wave, &meets);
+    if (!meets) return;
+    region_walk(p->at->func->body, number_site, p);
+    p->at->parts = true;
+    p->at->numbers = p->at->nsites;
+}
+
+static int site_of(const Printer *p, const Inst *inst) {
+    return (int)(intptr_t)map_get(&p->at->sites, PTR_KEY(inst));
+}
+
+static bool do_part(const Printer *p, const Inst *inst) {
+    return p->at->nsites || map_has(&p->at->parting, PTR_KEY(inst));
 }
 
 /* ---- what is needed in several phases */
@@ -113,8 +142,11 @@ static void number_cut(Phases *phases, Inst *inst) {
 
 static void number(Phases *phases, const Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) {
-        if (is_wait(inst)) phases->now++;
-        else if (is_cut(inst)) number_cut(phases, inst);
+        if (is_stop(inst)) {
+            note_use(phases, inst->args, inst->nargs);
+            phases->now++;
+            if (inst->nresults) phases->phase[inst->results[0]->id] = phases->now;
+        } else if (is_cut(inst)) number_cut(phases, inst);
         else {
             note_plain(phases, inst);
             for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_plain, phases);
@@ -151,7 +183,7 @@ static void run_phase(Printer *p, const Text *body) {
     if (body->len == 0) return;
     begin_threads(p);
     if (clike_mentions(body->at, "thread")) clike_line(p, "    const SlopeThread *thread = &threads[local];");
-    if (at->leaves_early) clike_line(p, "    if (done[local]) continue;");
+    if (at->parts) clike_line(p, "    if (gone[local]) continue;");
     if (at->phase_end) clike_line(p, "    {");
     text_add(p->out, text_str(body));
     if (at->phase_end) clike_line(p, "    }\n    %s:;", at->phase_end);
@@ -180,15 +212,36 @@ static void end(Printer *p, Phase *phase) {
     run_phase(p, &phase->body);
 }
 
-/* Those that have returned never come. */
-static void print_wait(Printer *p) {
-    if (p->at->leaves_early) clike_line(p, "%s(done, %du);", clike_helper(p, "slope_meet"), p->at->threads);
+/* Those that are gone never come, if there are no waves. */
+static void print_wait(Printer *p, const Inst *inst) {
+    if (p->at->nsites) clike_line(p, "%s(&waves, %d);", clike_helper(p, "slope_wait"), site_of(p, inst));
+    else if (p->at->parts) clike_line(p, "%s(gone, %du);", clike_helper(p, "slope_meet"), p->at->threads);
+}
+
+void clike_bring(Printer *p, const Inst *wave) {
+    static const char *const parts[] = {"value[local]", "named[local][0]", "named[local][1]"};
+    for (int i = 0; i < 3; i++) clike_line(p, "%s = %s;", parts[i], clike_operand(p, wave, i).text);
+    clike_line(p, "gone[local] = %d;", site_of(p, wave));
+}
+
+/* A phase ends with what threads bring; the next begins with what they get. */
+static void print_meeting(Printer *p, const Inst *inst, Phase *phase) {
+    begin(p, phase);
+    clike_instruction(p, inst);
+    end(p, phase);
+    clike_line(p, "%s(&waves, %d);", clike_helper(p, "slope_hold"), site_of(p, inst));
+    if (p->at->uses[inst->results[0]->id] == 0) return;
+    begin(p, phase);
+    clike_set_statement(p, inst, "tables[local / SLOPE_WAVE]");
 }
 
 static void print_cut(Printer *p, const Inst *inst);
 
-static bool is_end_of_block(const Region *region, const Inst *inst) {
-    return inst->op == OP_break && inst->target == region->owner && region->owner->op == OP_block;
+/* A condition is known in the phase that computes it. */
+static void print_choice(Printer *p, const Frame *frame, Value condition) {
+    if (frame->gone)
+        clike_line(p, "if (!%s) gone[local] = %d;", clike_in(p, condition, LEVEL_unary), frame->gone);
+    else clike_line(p, "choice[local] = %s;", condition.text);
 }
 
 static void print_region(Printer *p, const Region *region, Frame frame) {
@@ -197,15 +250,16 @@ static void print_region(Printer *p, const Region *region, Frame frame) {
     p->at->frame = &frame;
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         if (is_wait(inst) || is_cut(inst)) end(p, &phase);
-        if (is_wait(inst)) print_wait(p);
-        if (is_wait(inst)) continue;
-        if (is_cut(inst)) {
-            print_cut(p, inst);
+        if (is_stop(inst) || is_cut(inst)) {
+            if (is_wait(inst)) print_wait(p, inst);
+            else if (is_cut(inst)) print_cut(p, inst);
+            else print_meeting(p, inst, &phase);
             continue;
         }
         begin(p, &phase);
         if (is_end_of_block(region, inst)) clike_assign(p, inst, frame.results);
         else clike_instruction(p, inst);
+        if (inst->op == OP_yield && frame.condition) print_choice(p, &frame, *frame.condition);
     }
     end(p, &phase);
     p->at->frame = frame.up;
@@ -215,11 +269,7 @@ static void print_region(Printer *p, const Region *region, Frame frame) {
 
 static const char *agreement(Printer *p) {
     return clike_format(p, "%s(choice, %s, %du)", clike_helper(p, "slope_agree"),
-                        p->at->leaves_early ? "done" : "NULL", p->at->threads);
-}
-
-static void print_choice(Printer *p, Value condition) {
-    clike_line(p, "choice[local] = %s;", condition.text);
+                        p->at->parts ? "gone" : "NULL", p->at->threads);
 }
 
 static Value *spread_values(Printer *p, const Inst *inst) {
@@ -234,20 +284,22 @@ static Value *spread_values(Printer *p, const Inst *inst) {
     return values;
 }
 
+static void print_indented(Printer *p, const Region *region, Frame frame) {
+    p->indent++;
+    print_region(p, region, frame);
+    p->indent--;
+}
+
 static void cut_if(Printer *p, const Inst *inst) {
-    Value *results = spread_values(p, inst);
+    Frame frame = {.owner = inst, .results = spread_values(p, inst)};
     Phase phase = {0};
     begin(p, &phase);
-    print_choice(p, clike_operand(p, inst, 0));
+    print_choice(p, &frame, clike_operand(p, inst, 0));
     end(p, &phase);
     clike_line(p, "if (%s) {", agreement(p));
-    p->indent++;
-    print_region(p, inst->regions[0], (Frame){.owner = inst, .results = results});
-    p->indent--;
+    print_indented(p, inst->regions[0], frame);
     clike_line(p, "} else {");
-    p->indent++;
-    print_region(p, inst->regions[1], (Frame){.owner = inst, .results = results});
-    p->indent--;
+    print_indented(p, inst->regions[1], frame);
     clike_line(p, "}");
 }
 
@@ -261,47 +313,166 @@ static void cut_loop(Printer *p, const Inst *inst) {
     Frame frame = {.owner = inst, .results = carried}, deciding = frame;
     deciding.condition = &condition;
     clike_line(p, "for (;;) {");
-    p->indent++;
+    print_indented(p, inst->regions[0], deciding);
+    clike_line(p, "    if (!%s) break;", agreement(p));
+    for (int i = 1; i < inst->nregions; i++) print_indented(p, inst->regions[i], frame);
+    clike_line(p, "}");
+}
+
+/* ---- statements in which they part */
+
+static int reserve(Printer *p, int count) {
+    int first = p->at->numbers + GONE_ENDED + 1;
+    p->at->numbers += count;
+    return first;
+}
+
+/* Threads with the number `from` are back; if there is a number `to`, those that were here have it. */
+static void print_turn(Printer *p, int from, int to) {
+    clike_line(p, "%s(gone, %d, %d, %du);", clike_helper(p, "slope_turn"), from, to, p->at->threads);
+}
+
+typedef struct Sites {
+    const Printer *p;
+    int first, last; /* 0: none so far */
+} Sites;
+
+static void add_site(void *user, Inst *inst) {
+    Sites *sites = user;
+    if (!is_stop(inst)) return;
+    sites->last = site_of(sites->p, inst);
+    if (!sites->first) sites->first = sites->last;
+}
+
+/* Has the loop another round, or the kernel? */
+static const char *goes_on(Printer *p, const Inst *loop) {
+    if (!p->at->nsites)
+        return clike_format(p, "%s(gone, %du)", clike_helper(p, "slope_any_here"), p->at->threads);
+    Sites sites = {p, 0, 0};
+    for (int i = 0; loop && i < loop->nregions; i++) region_walk(loop->regions[i], add_site, &sites);
+    if (!loop) sites.first = GONE_ENDED + 1, sites.last = GONE_ENDED + p->at->nsites;
+    return clike_format(p, "%s(&waves, %d, %d)", clike_helper(p, "slope_goes_on"), sites.first, sites.last);
+}
+
+/* Those that go the other way wait for the end of the first. */
+static void part_in_if(Printer *p, const Inst *inst) {
+    int other = reserve(p, 2);
+    Frame frame = {.owner = inst, .results = spread_values(p, inst)}, deciding = {.gone = other};
+    Phase phase = {0};
     begin(p, &phase);
-    clike_region(p, inst->regions[0], deciding);
-    print_choice(p, condition);
+    print_choice(p, &deciding, clike_operand(p, inst, 0));
     end(p, &phase);
-    clike_line(p, "if (!%s) break;", agreement(p));
-    for (int i = 1; i < inst->nregions; i++) print_region(p, inst->regions[i], frame);
+    print_region(p, inst->regions[0], frame);
+    print_turn(p, other, other + 1);
+    print_region(p, inst->regions[1], frame);
+    print_turn(p, other + 1, 0);
+}
+
+static void part_in_loop(Printer *p, const Inst *inst) {
+    Value condition = {0};
+    Phase phase = {0};
+    Frame frame = {.owner = inst, .gone = reserve(p, 2)}, deciding;
+    begin(p, &phase);
+    frame.results = spread_values(p, inst);
+    clike_assign(p, inst, frame.results);
+    end(p, &phase);
+    deciding = frame;
+    deciding.condition = &condition;
+    clike_line(p, "for (;;) {");
+    print_indented(p, inst->regions[0], deciding);
+    clike_line(p, "    if (!%s) break;", goes_on(p, inst));
+    print_indented(p, inst->regions[1], frame);
+    p->indent++;
+    print_turn(p, frame.gone + 1, 0);
+    if (inst->nregions > 2) print_region(p, inst->regions[2], frame);
     p->indent--;
     clike_line(p, "}");
+    print_turn(p, frame.gone, 0);
+}
+
+static void part_in_block(Printer *p, const Inst *inst) {
+    Frame frame = {.owner = inst, .results = spread_values(p, inst), .gone = reserve(p, 1)};
+    print_region(p, inst->regions[0], frame);
+    print_turn(p, frame.gone, 0);
+}
+
+/* Each waits for the region of its case, and after that for the end. */
+static void part_in_switch(Printer *p, const Inst *inst) {
+    Frame frame = {.owner = inst, .results = spread_values(p, inst), .gone = reserve(p, 1)};
+    int first = reserve(p, inst->nregions);
+    Phase phase = {0};
+    begin(p, &phase);
+    clike_choose(p, inst, first);
+    end(p, &phase);
+    for (int i = 0; i < inst->nregions; i++) {
+        print_turn(p, first + i, frame.gone);
+        print_region(p, inst->regions[i], frame);
+    }
+    print_turn(p, frame.gone, 0);
 }
 
 static void print_cut(Printer *p, const Inst *inst) {
     p->at->loc = inst->loc ? inst->loc : p->at->loc;
-    if (inst->op == OP_if) cut_if(p, inst);
+    if (inst->op == OP_switch) part_in_switch(p, inst);
+    else if (inst->op == OP_loop && do_part(p, inst)) part_in_loop(p, inst);
+    else if (inst->op == OP_block && do_part(p, inst)) part_in_block(p, inst);
+    else if (inst->op == OP_if && do_part(p, inst)) part_in_if(p, inst);
+    else if (inst->op == OP_if) cut_if(p, inst);
     else if (inst->op == OP_loop) cut_loop(p, inst);
     else print_region(p, inst->regions[0], (Frame){.owner = inst, .results = spread_values(p, inst)});
+}
+
+/* ---- kernels */
+
+/* The body, again as long as threads wait for others of their wave. */
+static void print_body(Printer *p) {
+    const Region *body = p->at->func->body;
+    if (has_statics(p)) start_statics(p);
+    if (p->at->nsites) {
+        clike_line(p, "do {");
+        print_indented(p, body, (Frame){0});
+        p->indent++;
+        print_turn(p, reserve(p, 1), GONE_ENDED);
+        p->indent--;
+        clike_line(p, "} while (%s);", goes_on(p, NULL));
+        clike_line(p, "%s(gone, %du);", clike_helper(p, "slope_finish"), p->at->threads);
+    } else print_region(p, body, (Frame){0});
+    if (has_statics(p)) clike_line(p, "slope_local = 0;");
+}
+
+static void declare_own(Printer *p, const Text *body) {
+    FuncState *at = p->at;
+    if (at->parts) clike_line(p, "int gone[%d] = {0};", at->threads);
+    if (clike_mentions(body->at ? body->at : "", "choice")) clike_line(p, "bool choice[%d];", at->threads);
+    if (!at->nsites) return;
+    clike_line(p, "static SLOPE_THREAD_LOCAL uint64_t value[%d], named[%d][2];", at->threads, at->threads);
+    clike_line(p, "static SLOPE_THREAD_LOCAL uint64_t tables[(%d - 1) / SLOPE_WAVE + 1][2 + SLOPE_WAVE];",
+               at->threads);
+    clike_line(p, "const SlopeWaves waves = {gone, value, named, tables, %du, %d};", at->threads,
+               GONE_ENDED + at->nsites);
 }
 
 void clike_group(Printer *p) {
     FuncState *at = p->at;
     const Func *func = at->func;
     Phases phases = {.at = at, .phase = arena_array(&p->arena, int, func->nvals + 1), .now = 1};
-    Refusal refusal = {p, func};
-    static const char *const own[] = {"local", "threads", "done", "choice"};
+    static const char *const own[] = {"local", "threads", "gone",   "choice",
+                                      "value", "named",   "tables", "waves"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) clike_unique(p, &at->names, own[i]);
     at->threads = func->group_size[0] * func->group_size[1] * func->group_size[2];
     at->crosses = arena_array(&p->arena, bool, func->nvals + 1);
     at->again = arena_array(&p->arena, bool, func->nvals + 1);
     at->spread.arena = &p->arena;
-    region_walk(func->body, refuse_inst, &refusal);
+    region_walk(func->body, look_at, p);
+    find_sites(p);
     number(&phases, func->body);
     clike_take_large(p);
     Text body = {.arena = &p->arena}, *outer = p->out;
     clike_helper(p, "SLOPE_THREAD_LOCAL");
     p->out = &body;
-    if (has_statics(p)) start_statics(p);
-    print_region(p, func->body, (Frame){0});
-    if (has_statics(p)) clike_line(p, "slope_local = 0;");
+    print_body(p);
     p->out = outer;
-    if (at->leaves_early) clike_line(p, "bool done[%d] = {false};", at->threads);
-    if (clike_mentions(body.at ? body.at : "", "choice")) clike_line(p, "bool choice[%d];", at->threads);
+    declare_own(p, &body);
     if (at->spread.len) text_add(p->out, text_str(&at->spread));
     if (body.len) text_add(p->out, text_str(&body));
     clike_give_large(p);

@@ -19,9 +19,10 @@ static void need_thread_type(Printer *p) {
     const char *type = clike_type(p, triple);
     text_printf(&p->helpers,
                 "/* Which thread of a dispatch runs. */\n"
-                "typedef struct SlopeThread { %s thread_id, group_id, local_id%s; uint32_t local_index; } "
+                "typedef struct SlopeThread { %s thread_id, group_id, local_id%s; uint32_t local_index%s; } "
                 "SlopeThread;\n",
-                type, any_needs(p, NEEDS_SIZES) ? ", group_size, group_count" : "");
+                type, any_needs(p, NEEDS_SIZES) ? ", group_size, group_count" : "",
+                any_needs(p, NEEDS_SIZES) && p->module->has_waves ? ", wave_size" : "");
     clike_make_vector(p, triple);
 }
 
@@ -39,6 +40,10 @@ static void print_ids(Printer *p, const Func *func) {
 static void print_sizes(Printer *p, const int *size) {
     clike_line(p, "thread.group_size = make_uint3(%du, %du, %du);", size[0], size[1], size[2]);
     clike_line(p, "thread.group_count = make_uint3(groups_x, groups_y, groups_z);");
+    int threads = size[0] * size[1] * size[2];
+    if (p->module->has_waves)
+        clike_line(p, "thread.wave_size = %d < %s ? %d : SLOPE_WAVE;", threads, clike_helper(p, "SLOPE_WAVE"),
+                   threads);
 }
 
 static void print_threads(Printer *p, const Func *func, const char **names) {
@@ -140,9 +145,9 @@ static void uniform(Printer *p, const Global *global, const char *declaration) {
 /* ---- the dialect */
 
 static const char *thread_id(Printer *p, int index) {
-    static const char *const fields[] = {"thread_id",   "group_id",   "local_id",
-                                         "local_index", "group_size", "group_count"};
-    return index < 6 ? clike_format(p, "thread->%s", fields[index]) : NULL;
+    static const char *const fields[] = {"thread_id",  "group_id",    "local_id", "local_index",
+                                         "group_size", "group_count", "wave_size"};
+    return clike_format(p, "thread->%s", fields[index]);
 }
 
 static void declare_kernel(Printer *p, const Func *func, const char **names) {

@@ -254,10 +254,21 @@ static void print_tape(Printer *p, const Inst *inst) {
 /* ---- waves and the end */
 
 static void print_wave(Printer *p, const Inst *inst) {
+    if (p->at->crosses) {
+        clike_bring(p, inst);
+        return;
+    }
+    if (!p->dialect->wave && p->at->uses[inst->results[0]->id] == 0) return;
+    if (!p->dialect->wave) { /* a thread alone is a wave of one lane */
+        const char *own = clike_local(p, "met");
+        clike_line(p, "uint64_t %s[3] = {1, 0, %s};", own, clike_operand(p, inst, 0).text);
+        clike_set_statement(p, inst, own);
+        return;
+    }
     const char *value = clike_operand(p, inst, 0).text;
     const char *lanes = clike_operand(p, inst, 1).text;
-    clike_set_statement(p, inst,
-                        clike_format(p, "%s(thread, %s, %s)", clike_helper(p, "slope_wave"), value, lanes));
+    clike_set_statement(
+        p, inst, clike_format(p, "%s(thread, %s, %s)", clike_helper(p, p->dialect->wave), value, lanes));
 }
 
 static void print_abort(Printer *p, const Inst *inst) {

@@ -163,13 +163,15 @@ static const char *negated(Printer *p, Value condition) {
 
 static bool comes_to_end(const Region *r) { return r->last && r->last->op == OP_yield; }
 
+static void print_region(Printer *p, const Region *r, Frame frame);
+
 /* A region between braces; has it made any text? */
 static bool print_arm(Printer *p, const Inst *inst, int index, Results results) {
     bool is_switch = inst->op == OP_switch;
     int before = p->out->len;
     Loc loc = p->at->loc;
     p->indent++;
-    clike_region(
+    print_region(
         p, inst->regions[index],
         (Frame){.owner = inst, .results = results.values, .held = results.held, .is_switch = is_switch});
     if (is_switch && comes_to_end(inst->regions[index])) clike_line(p, "break;");
@@ -202,27 +204,36 @@ static void print_if(Printer *p, const Inst *inst) {
     if (p->out->len > start) clike_line(p, "}");
 }
 
-static void print_switch(Printer *p, const Inst *inst) {
-    Value value = clike_operand(p, inst, 0);
-    Results results = declare_results(p, inst);
+/* With what is done in each case; without results: the thread goes to the region of that number. */
+static void print_cases(Printer *p, const Inst *inst, Value value, const Results *results, int first) {
     const Type *type = inst->args[0]->type;
     clike_line(p, type->kind == TYPE_bool ? "switch ((int)(%s)) {" : "switch (%s) {", value.text);
-    for (int i = 0; i < inst->ncases; i++) {
-        for (int k = 0; k < inst->cases[i].nvalues; k++) {
+    for (int i = 0; i <= inst->ncases; i++) {
+        bool is_rest = i == inst->ncases;
+        for (int k = 0; !is_rest && k < inst->cases[i].nvalues; k++) {
             Val *label = ir_const_int(p->module, type, inst->cases[i].values[k]);
             label->name = clike_case_of(inst->cases[i].of, label->integer);
             const char *text =
                 type->kind == TYPE_bool ? label->integer ? "1" : "0" : clike_constant(p, label);
             clike_line(p, "case %s:%s", text, k + 1 == inst->cases[i].nvalues ? " {" : "");
         }
-        if (!inst->cases[i].nvalues) continue;
-        print_arm(p, inst, i, results);
+        if (!is_rest && !inst->cases[i].nvalues) continue;
+        if (is_rest) clike_line(p, "default: {");
+        if (results) print_arm(p, inst, i, *results);
+        else clike_line(p, "    gone[local] = %d;\n        break;", first + i);
         clike_line(p, "}");
     }
-    clike_line(p, "default: {");
-    print_arm(p, inst, inst->ncases, results);
     clike_line(p, "}");
-    clike_line(p, "}");
+}
+
+static void print_switch(Printer *p, const Inst *inst) {
+    Value value = clike_operand(p, inst, 0);
+    Results results = declare_results(p, inst);
+    print_cases(p, inst, value, &results, 0);
+}
+
+void clike_choose(Printer *p, const Inst *inst, int first) {
+    print_cases(p, inst, clike_operand(p, inst, 0), NULL, first);
 }
 
 static void print_block(Printer *p, const Inst *inst) {
@@ -233,7 +244,7 @@ static void print_block(Printer *p, const Inst *inst) {
                    .is_loop = !p->dialect->language->has_goto,
                    .end = &label};
     draft_begin(p, &draft);
-    clike_region(p, inst->regions[0], frame);
+    print_region(p, inst->regions[0], frame);
     draft_end(p, &draft);
     print_leavable(p, &draft, label);
 }
@@ -413,7 +424,7 @@ typedef struct Rounds {
 static void print_masked(Printer *p, const Inst *loop, Frame frame, const char *counter) {
     Draft body;
     draft_begin(p, &body);
-    clike_region(p, loop->regions[1], frame);
+    print_region(p, loop->regions[1], frame);
     draft_end(p, &body);
     text_add(p->out, text_str(&p->at->masked.before));
     clike_line(p, "if (%s < %s) {", counter, p->at->masked.last);
@@ -432,7 +443,7 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, const cha
     Frame deciding = frame, stepping = frame;
     deciding.condition = &rounds->condition;
     draft_begin(p, &rounds->head);
-    clike_region(p, inst->regions[0], deciding);
+    print_region(p, inst->regions[0], deciding);
     draft_end(p, &rounds->head);
     frame.has_step = inst->nregions > 2;
     frame.held = (const Val **)inst->regions[1]->params;
@@ -443,12 +454,12 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, const cha
     p->indent += frame.is_body_left;
     clike_begin_tried_round(p);
     if (p->at->masked.loop == inst) print_masked(p, inst, frame, counter);
-    else clike_region(p, inst->regions[1], frame);
+    else print_region(p, inst->regions[1], frame);
     clike_end_tried_round(p);
     p->indent -= frame.is_body_left;
     draft_end(p, &rounds->body);
     draft_begin(p, &rounds->step);
-    if (frame.has_step) clike_region(p, inst->regions[2], stepping);
+    if (frame.has_step) print_region(p, inst->regions[2], stepping);
     draft_end(p, &rounds->step);
 }
 
@@ -530,17 +541,25 @@ static void print_jump(Printer *p, const char *label) {
     clike_line(p, p->dialect->language->has_goto ? "goto %s;" : "break %s;", label);
 }
 
+/* One thread of a group that this function runs takes no part in what follows. */
+static void print_gone(Printer *p, int number) {
+    clike_line(p, "gone[local] = %d;", number);
+    print_jump(p, label_for(p, &p->at->phase_end, "next"));
+}
+
 static void print_break(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
     clike_assign(p, inst, frame->results);
-    if (frame->is_loop && !frame->is_body_left && is_nearest(p, frame, true)) clike_line(p, "break;");
+    if (frame->gone) print_gone(p, frame->gone);
+    else if (frame->is_loop && !frame->is_body_left && is_nearest(p, frame, true)) clike_line(p, "break;");
     else print_jump(p, label_for(p, frame->end, "end"));
 }
 
 static void print_continue(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
     clike_assign(p, inst, frame->results);
-    if (!frame->has_step && is_nearest(p, frame, false)) clike_line(p, "continue;");
+    if (frame->gone) print_gone(p, frame->gone + 1);
+    else if (!frame->has_step && is_nearest(p, frame, false)) clike_line(p, "continue;");
     else print_jump(p, label_for(p, frame->next, "next"));
 }
 
@@ -551,10 +570,8 @@ static bool is_word(const char *text) {
 
 static void print_return(Printer *p, const Inst *inst) {
     const Func *func = p->at->func;
-    if (p->at->crosses) { /* one thread of a group that this function runs */
-        if (inst->parent == func->body) return;
-        clike_line(p, "done[local] = true;");
-        print_jump(p, label_for(p, &p->at->phase_end, "next"));
+    if (p->at->crosses) {
+        if (inst->parent != func->body) print_gone(p, GONE_ENDED);
         return;
     }
     if (p->at->result || inst->nargs == 0) {
@@ -656,7 +673,7 @@ void clike_instruction(Printer *p, const Inst *inst) {
     else effect(p, inst);
 }
 
-void clike_region(Printer *p, const Region *r, Frame frame) {
+static void print_region(Printer *p, const Region *r, Frame frame) {
     frame.up = p->at->frame;
     p->at->frame = &frame;
     for (const Inst *inst = r->first; inst; inst = inst->next) clike_instruction(p, inst);
@@ -769,7 +786,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     if (clike_is_cut(p, func)) clike_group(p);
     else {
         clike_take_large(p);
-        clike_region(p, func->body, (Frame){0});
+        print_region(p, func->body, (Frame){0});
     }
     p->out = outer;
     print_unused(p, &body);
