@@ -215,17 +215,20 @@ static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
                   plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
 }
 
-/* The index in 64 bits, where the program computes it in 32. */
+/* The index in 64 bits, where the program computes it in 32. What it is in a triangle stands together: it is not negative then. */
 static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
-    Val *index = range_wide(n, access->index.base);
-    for (int i = 0; i < FACTORS; i++) {
+    Val *index = range_wide(n, access->index.base), *inner = NULL;
+    int first = range_first_of_curves(&access->index);
+    for (int k = 0; k < FACTORS; k++) {
+        int i = first < FACTORS ? (k + OWN) % FACTORS : k; /* curves, then what changes more often */
         if (!access->index.factors[i]) continue;
         Val *counter = (Val *)range_counter(n, &access->index, i);
         Val *part = surely(b, OP_mul, range_wide(n, access->index.factors[i]),
                            plain_value(n, map, counter, b, i >= OWN && n->has_wide_indices ? MOST_DEPTH : 0));
-        index = surely(b, OP_add, part, index);
+        if (i < first) index = surely(b, OP_add, part, index);
+        else inner = inner ? surely(b, OP_add, part, inner) : part;
     }
-    return index;
+    return inner ? surely(b, OP_add, index, inner) : index;
 }
 
 static bool is_computed(const Val *index) {

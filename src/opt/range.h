@@ -123,6 +123,8 @@ bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 
 bool range_find_product(Nest *n, const Inst *inst, Between *between); /* false: it is no square */
 
 /* ---- range_curve.c */
+int range_first_of_curves(
+    const Linear *sum); /* the outermost counter that they depend on; without any: FACTORS */
 /* One of its own numbers, once or taken away once, that depends on this counter, and by which its ends are found; -1: none. */
 int range_find_curve(Nest *n, const Linear *sum, int counter);
 Val *range_curve_extreme(Nest *n, const Linear *sum, int own, bool greatest); /* by that number */

@@ -64,6 +64,16 @@ static unsigned counters_of(const Curve *c) {
     return counters;
 }
 
+int range_first_of_curves(const Linear *sum) {
+    unsigned counters = 0;
+    int first = FACTORS;
+    for (int i = 0; i < MOST_OWN; i++)
+        if (sum->factors[OWN + i] && sum->own[i].curve) counters |= counters_of(sum->own[i].curve);
+    for (int i = MOST_COUNTERS - 1; i >= 0; i--)
+        if (counters >> i & 1) first = i;
+    return first;
+}
+
 /* ---- its value */
 
 static Val *factor_at(Nest *n, const Curve *c, int factor, Val *at) {
