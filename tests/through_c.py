@@ -35,9 +35,13 @@ WAYS = [[], ["--openmp", "--lines", "--header", "{}/t.h"], ["-O0", "--fp", "stri
         ["--fp", "fast", "--unchecked", "--threads", "1"]]
 LEFT_OUT = "left out"
 FOLDERS = ("run", "diff", "library")
-SET, PRINTED, DISPATCH, ENTRY, BLOCK = ("bind", "set"), ("print",), ("dispatch",), ("entry",), ("block",)
-DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, *BLOCK, "save", "show", "threads", "stack", "wave")  # that C's main has not
+SET, PRINTED, DISPATCH, ENTRY, BLOCK, STACK = ("bind", "set"), ("print",), ("dispatch",), ("entry",), ("block",), ("stack",)
+DATA = (*SET, *PRINTED, *DISPATCH, *ENTRY, *BLOCK, *STACK, "save", "show", "threads", "wave")  # that C's main has not
 LACKING = re.compile(r"this target (has no|does not)")
+
+
+def is_here(compiler):
+    return shutil.which(compiler[0]) is not None
 
 
 def is_run(test):
@@ -79,7 +83,7 @@ def split_data(test):
             given.others.append(word)
             continue
         value = value or (words.pop(0) if words else "")
-        if name in SET and c_data.DATA.fullmatch(value.partition("=")[2]):
+        if name in SET and c_data.is_data(value.partition("=")[2]):
             given.values.append(tuple(value.split("=")))
         elif name in PRINTED and re.fullmatch(r"[\w.]+", value):
             given.printed.append(value)
@@ -88,6 +92,8 @@ def split_data(test):
         elif name in ENTRY:
             given.entries.append(value)
             given.others.extend(["-entry", value])
+        elif name in STACK:
+            continue
         elif name in BLOCK:
             given.others.extend(["--block", value])
         elif name == "wave":
@@ -168,7 +174,7 @@ def check(suite, test, compiler, temporary):
     if problem or not text:
         return problem or LEFT_OUT
     if given.values or given.printed:
-        more = c_data.set_up(text, given.values, given.printed, test.source.path.read_text())
+        more = c_data.set_up(text, given.values, given.printed, test.source.path)
         if not more:
             return LEFT_OUT
         text += more
@@ -177,7 +183,8 @@ def check(suite, test, compiler, temporary):
     compiled = run.execute(suite, [*compiler, code, "-x", "none", "-o", program, "-lm"], folder)
     if compiled.status or compiled.trouble:
         return f"{' '.join(compiler)}: {compiled.trouble or compiled.err[:3000]}"
-    result = run.execute(suite, [program], folder)
+    deep = "--stack" in test.command  # of the machine
+    result = run.execute(suite, f"ulimit -s $(ulimit -H -s) && exec {program}" if deep else [program], folder)
     if result.status or result.trouble:
         return f"exit status {result.status} {result.trouble or ''}\n{result.err}"
     if not same_output(result.out.splitlines(), expected_of(test)):
@@ -201,7 +208,7 @@ def compiled_in(suite, test, way, temporary):
     if made.status or made.trouble:
         return f"slope build {' '.join(way)}: {made.trouble or made.err}"
     header.write_text('#include "t.h"\n#include "t.h"\n' if "--header" in way else "")
-    for compiler in WATCHING:
+    for compiler in filter(is_here, WATCHING):
         for file, more in ((code, []), (header, ["-fsyntax-only"])):
             words = [*compiler, *more, *WARNINGS, "-fopenmp", "-c", str(file), "-o", f"{temporary}/t.o"]
             compiled = run.execute(suite, words, folder)
@@ -218,7 +225,7 @@ def watch(suite, test, _, temporary):
 def run_all(build, filters=(), jobs=None, share=1, check=check, compilers=COMPILERS, left_out=None):
     """(number passed, failures); what was left out is not counted, but added to the list."""
     suite = run.Suite(build)
-    compilers = [compiler for compiler in compilers if shutil.which(compiler[0])]
+    compilers = list(filter(is_here, compilers))
 
     def one(numbered):
         number, test = numbered
