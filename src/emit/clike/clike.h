@@ -276,6 +276,7 @@ struct Printer {
     Map results_names;  /* Func -> const char *: struct of its results */
     Map results_fields; /* Func -> const char **: what is in there */
     Map global_names;
+    Map field_names;      /* Record -> const char **: of each field */
     Map alone;            /* Param -> not NULL: a `ref` that nothing else leads to: restrict.c */
     Map sizes;            /* ReachedFunc -> instructions, with what is inlined */
     Map punned;           /* Type -> not NULL: records that pointers to others are made to point to */

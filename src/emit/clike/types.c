@@ -29,19 +29,46 @@ const char *clike_free_name(Printer *p, const char *name) {
 
 bool clike_is_nothing(const Type *type) { return type_layout(type, LAYOUT_scalar).stride == 0; }
 
+/* C++ minds if a field is called like a type. */
+static const char *field_wish(Printer *p, Name field) {
+    const char *name = emit_c_name(&p->arena, field ? field->text : "value");
+    bool is_type = map_has(&p->reserved, PTR_KEY(name_from(p->module->names, name))) || emit_is_vector(name);
+    return is_type || clike_is_claimed(p, name, SCOPE_field) ? clike_format(p, "%s_", name) : name;
+}
+
+static bool take_name(Printer *p, Map *taken, const char *name) {
+    uint64_t key = PTR_KEY(name_from(p->module->names, name));
+    if (map_has(taken, key)) return false;
+    map_put(&p->arena, taken, key, p);
+    return true;
+}
+
+/* Those that C can say stay as they are; others give way to them. */
+static const char **name_fields(Printer *p, const Record *record) {
+    const char **names = arena_array(&p->arena, const char *, record->nfields + 1);
+    Map taken = {0};
+    for (int i = 0; i < record->nfields; i++) {
+        Name field = record->fields[i].name;
+        const char *wish = field_wish(p, field);
+        if (field && strcmp(wish, field->text) == 0 && take_name(p, &taken, wish)) names[i] = wish;
+    }
+    for (int i = 0; i < record->nfields; i++) {
+        const char *wish = field_wish(p, record->fields[i].name);
+        if (names[i]) continue;
+        names[i] = wish;
+        for (int n = i; !take_name(p, &taken, names[i]); n++) names[i] = clike_format(p, "%s_%d", wish, n);
+    }
+    return names;
+}
+
 const char *clike_field(Printer *p, const Type *type, int field) {
     const Record *record = type_record(type);
-    const char *name = record->fields[field].name ? record->fields[field].name->text : "value";
-    name = emit_c_name(&p->arena, name);
-    bool is_type = map_has(&p->reserved, PTR_KEY(name_from(p->module->names, name))) || emit_is_vector(name);
-    /* C++ minds if a field is called like a type. */
-    if (is_type || clike_is_claimed(p, name, SCOPE_field)) name = clike_format(p, "%s_", name);
-    for (int i = 0; i < field; i++)
-        if (record->fields[i].name == record->fields[field].name ||
-            strcmp(emit_c_name(&p->arena, record->fields[i].name ? record->fields[i].name->text : "value"),
-                   name) == 0)
-            return clike_format(p, "%s_%d", name, field);
-    return name;
+    const char **names = map_get(&p->field_names, PTR_KEY(record));
+    if (!names) {
+        names = name_fields(p, record);
+        map_put(&p->arena, &p->field_names, PTR_KEY(record), names);
+    }
+    return names[field];
 }
 
 /* 1: A, 2: B; for who makes such a value. */
