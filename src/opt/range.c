@@ -117,6 +117,34 @@ bool opt_calls_keep_checks(const Inst *loop, bool if_flat) {
     return n.calls;
 }
 
+static void add_access(Nest *n, Inst *inst) {
+    if (n->accesses.count < MOST_ACCESSES) vec_push(n->scratch, &n->accesses, (Access){.inst = inst});
+}
+
+/* Is it done in every round of the loops around it? */
+static bool is_in_each_round(const Nest *n, const Inst *inst) {
+    const Inst *owner = inst->parent->owner;
+    while (owner != n->loop && owner->op == OP_loop) owner = owner->parent->owner;
+    return owner == n->loop;
+}
+
+/* The address of an element that does not change in the nest is found before it, but tested where it is used. That alone is no reason to have the nest twice. */
+static void look_outside(Nest *n, const Inst *user, Val *v) {
+    const Val *at = v;
+    if (n->loop->func->module->many_threads) return; /* where what is there twice is to be short */
+    while (at->kind == VAL_inst && (at->inst->op == OP_field || at->inst->op == OP_elem))
+        at = inst_operand(at->inst, 0);
+    if (at->kind != VAL_inst || at->inst->op != OP_buffer_elem || inst_contains(n->loop, v)) return;
+    if (!is_checked(at->inst) || map_has(n->summed, PTR_KEY(at->inst)) || !is_in_each_round(n, user)) return;
+    if (!range_is_word(type_element(range_narrow_index(at->inst)->type)) || map_has(&n->outside, PTR_KEY(v)))
+        return;
+    vec_push(n->scratch, &n->addresses, v);
+    map_put(n->scratch, &n->outside, PTR_KEY(v), v);
+    if (map_has(&n->outside, PTR_KEY(at->inst))) return;
+    map_put(n->scratch, &n->outside, PTR_KEY(at->inst), v);
+    add_access(n, at->inst);
+}
+
 static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
@@ -127,10 +155,11 @@ static void look_at(void *user, Inst *inst) {
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
     n->meets |= inst_meets(inst);
+    for (int i = 0; i < inst->nargs; i++) look_outside(n, inst, inst_operand(inst, i));
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
-    if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
     n->naccesses++;
     n->reads_buffers |= inst->op == OP_buffer_elem;
+    add_access(n, inst);
 }
 
 static bool suits(const Nest *n) {
@@ -151,11 +180,15 @@ static bool find_counters(Nest *n) {
 
 /* Keeps the accesses that can be tested. */
 static bool cover(Nest *n) {
-    int all = n->naccesses, covered = 0;
-    for (int i = 0; i < all && i < MOST_ACCESSES; i++)
-        if (range_require_access(n, &n->accesses[i])) n->accesses[covered++] = n->accesses[i];
-    n->naccesses = covered;
-    return n->inner.count > 0 || n->is_flat ? covered == all : covered > 0;
+    int kept = 0, covered = 0;
+    for (int i = 0; i < n->accesses.count; i++) {
+        Access access = n->accesses.at[i];
+        if (!range_require_access(n, &access)) continue;
+        n->accesses.at[kept++] = access;
+        covered += inst_contains(n->loop, access.inst->results[0]);
+    }
+    n->accesses.count = kept;
+    return n->inner.count > 0 || n->is_flat ? covered == n->naccesses : covered > 0;
 }
 
 /* That buffers are apart is asked for only where something else is, too. */
@@ -335,6 +368,13 @@ static void leave_rounds_unless_safe(Nest *n) {
 
 /* ---- two copies */
 
+/* Once more in the choice, without the check. */
+static void repeat_address(CloneMap *map, Region *region, Val *v) {
+    if (clone_val(map, v) != v) return;
+    if (v->inst->op != OP_buffer_elem) repeat_address(map, region, inst_operand(v->inst, 0));
+    inst_append(region, clone_inst(map, v->inst));
+}
+
 static void make_copies(Nest *n) {
     Inst *loop = n->loop;
     const Type **types = arena_array(n->scratch, const Type *, loop->nresults + 1);
@@ -342,10 +382,11 @@ static void make_copies(Nest *n) {
     Inst *choice = build_if(&n->before, n->safe, types, loop->nresults);
     choice->flags |= INST_LIKELY;
     CloneMap map = {.module = loop->func->module, .func = loop->func};
+    for (int i = 0; i < n->addresses.count; i++) repeat_address(&map, choice->regions[0], n->addresses.at[i]);
     Inst *copy = clone_inst(&map, loop);
     n->before = build_before(choice);
     inst_append(choice->regions[0], copy);
-    for (int i = 0; i < n->naccesses; i++) drop_check(n, &map, &n->accesses[i]);
+    for (int i = 0; i < n->accesses.count; i++) drop_check(n, &map, &n->accesses.at[i]);
     if (n->number > 0) opt_mark_apart(&n->buffers, copy, n->number);
     inst_remove(loop);
     inst_append(choice->regions[1], loop);
@@ -399,6 +440,7 @@ static bool copy_nest(Range *r, Nest *n) {
     bool worth_it = suits(n) && find_counters(n) && !(r->copies > 0 && has_few_rounds(n)) && cover(n) &&
                     !val_is_const(n->safe);
     if (worth_it) {
+        range_merge_tests(n);
         require_apart(n);
         make_copies(n);
         r->nests += n->number > 0;
@@ -414,6 +456,7 @@ static void ask_before(Range *r, Nest *n) {
     for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], note_masked, n);
     for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], cover_in_rounds, n);
     if (n->ntested == 0) return;
+    range_merge_tests(n);
     require_apart(n);
     leave_rounds_unless_safe(n);
     r->nests += n->number > 0;

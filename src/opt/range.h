@@ -5,7 +5,7 @@
 #include "opt/lanes.h"
 
 enum {
-    MOST_ACCESSES = 32,
+    MOST_ACCESSES = 256,
     MOST_COUNTERS = 8, /* of the loops of a nest, that constants do not tell all of */
     MOST_OWN = 2,
     OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
@@ -69,14 +69,17 @@ typedef struct Nest {
     Builder before; /* it */
     CloneMap again; /* what is computed in it is computed before it, too */
     Counter counters[MOST_COUNTERS];
-    Access accesses[MOST_ACCESSES];
-    InstVec inner; /* loops */
+    VEC(Access) accesses;
+    ValVec addresses; /* from before it, of elements that are tested in it */
+    Map outside;      /* those, and the elements */
+    InstVec inner;    /* loops */
     ApartBuffers buffers;
     int number; /* of those whose buffers are apart; 0: nobody asks */
     const Map *summed;
     Map masked; /* accesses of lanes that may be off */
-    int ncounters, naccesses, ninsts, ncalled, terms;
-    int ntested; /* accesses, in a loop that does several rounds at once */
+    int ncounters, ninsts, ncalled, terms;
+    int naccesses; /* that there are in it */
+    int ntested;   /* accesses, in a loop that does several rounds at once */
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
@@ -149,5 +152,6 @@ bool range_require_moderate(
     Nest *n, const Linear *wide); /* nothing overflows where terms are added up; false: it may */
 bool range_require_access(Nest *n, Access *access); /* that it is in range; false: that cannot be told */
 int64_t range_length(const Inst *elem);
+void range_merge_tests(Nest *n);
 
 #endif

@@ -166,7 +166,7 @@ static bool require_linear(Nest *n, Access *access, Val *index, bool rehearses) 
 static bool require_access(Nest *n, Access *access) {
     Val *index = range_narrow_index(access->inst), *others = n->safe;
     if (!range_is_word(type_element(index->type))) return false;
-    clip_counters(n, access->inst);
+    if (inst_contains(n->loop, access->inst->results[0])) clip_counters(n, access->inst);
     if (require_linear(n, access, index, false)) return true;
     n->safe = others;
     return require_linear(n, access, index, true);
@@ -180,4 +180,88 @@ bool range_require_access(Nest *n, Access *access) {
     if (!is_covered) n->safe = others;
     for (int i = 0; i < n->ncounters; i++) n->counters[i].between = saved[i];
     return is_covered;
+}
+
+/* ---- tests of neighbours */
+
+/* sum + low, and sum + high, are below the limit, and not below zero. */
+typedef struct Test {
+    Val *sum; /* int64; NULL: zero */
+    Val *limit;
+    int64_t low, high;
+} Test;
+
+typedef VEC(Test) TestVec;
+
+static bool is_computed_alike(const Val *a, const Val *b, int depth) {
+    if (!a || !b) return a == b;
+    if (val_is_same(a, b)) return true;
+    if (a->kind != VAL_inst || b->kind != VAL_inst || a->type != b->type || depth == 0) return false;
+    const Inst *one = a->inst, *other = b->inst;
+    if (one->op != other->op || one->nargs != other->nargs || !op_has(one->op, OP_PURE)) return false;
+    if (one->nregions || one->nresults != 1 || one->index != other->index) return false;
+    for (int i = 0; i < one->nargs; i++)
+        if (!is_computed_alike(inst_operand(one, i), inst_operand(other, i), depth - 1)) return false;
+    return true;
+}
+
+static bool find_test(const Val *condition, Test *test) {
+    const Inst *less = condition->kind == VAL_inst && condition->inst->op == OP_lt ? condition->inst : NULL;
+    Val *at = less ? inst_operand(less, 0) : NULL;
+    int64_t offset = 0;
+    if (!at || at->type->kind != TYPE_uint64) return false;
+    *test = (Test){.limit = inst_operand(less, 1)};
+    if (at->kind == VAL_inst && at->inst->op == OP_convert) {
+        test->sum = inst_operand(at->inst, 0);
+        const Inst *sum = test->sum->kind == VAL_inst ? test->sum->inst : NULL;
+        if (test->sum->type->kind != TYPE_int64) return false;
+        if (sum && sum->op == OP_add && val_is_int(inst_operand(sum, 1), &offset))
+            test->sum = inst_operand(sum, 0);
+    } else if (!val_is_int(at, &offset)) {
+        return false;
+    }
+    test->low = test->high = offset;
+    return offset > INT32_MIN && offset < INT32_MAX && (test->sum || offset >= 0);
+}
+
+static void add_test(Nest *n, TestVec *tests, const Test *test) {
+    enum { DEPTH = 8 };
+    for (int i = 0; i < tests->count; i++) {
+        Test *other = &tests->at[i];
+        if (!is_computed_alike(other->sum, test->sum, DEPTH) ||
+            !is_computed_alike(other->limit, test->limit, DEPTH))
+            continue;
+        if (test->low < other->low) other->low = test->low;
+        if (test->high > other->high) other->high = test->high;
+        return;
+    }
+    vec_push(n->scratch, tests, *test);
+}
+
+static void require_below(Nest *n, const Test *test, int64_t offset) {
+    Val *at = range_number(n, offset);
+    if (test->sum) at = range_binary(n, OP_add, test->sum, at);
+    range_require(n, range_binary(n, OP_lt, as_natural(n, at), test->limit));
+}
+
+/* Of indices that differ by constants, the least and the greatest are in range if all are. */
+void range_merge_tests(Nest *n) {
+    TestVec tests = {0};
+    ValVec others = {0};
+    Val *at = n->safe;
+    while (at) {
+        const Inst *both = at->kind == VAL_inst && at->inst->op == OP_and ? at->inst : NULL;
+        Val *condition = both ? inst_operand(both, 1) : at;
+        Test test;
+        if (find_test(condition, &test)) add_test(n, &tests, &test);
+        else vec_push(n->scratch, &others, condition);
+        at = both ? inst_operand(both, 0) : NULL;
+    }
+    n->safe = NULL;
+    for (int i = others.count - 1; i >= 0; i--) range_require(n, others.at[i]);
+    for (int i = tests.count - 1; i >= 0; i--) {
+        const Test *test = &tests.at[i];
+        if (test->sum && test->low < test->high) require_below(n, test, test->low);
+        require_below(n, test, test->high);
+    }
 }
