@@ -470,12 +470,14 @@ static void lower_exits_for_ad(void *user, Func *func) {
     opt_lower_exits(func);
 }
 
+/* Compilers of C gain less where loops are written out, and derivatives in Slang are there to be read. */
 static void clean_for_ad(void *user, Func *func) {
-    (void)user;
+    const Unit *unit = user;
     opt_sroa_func(func, (SroaOptions){.keep_opaque = true});
     opt_ssa(func);
     opt_simplify(func);
     opt_unroll(func);
+    if (!unit->has_no_pointers) opt_write_out(func, unit->is_source);
     opt_simplify(func);
     opt_dce(func);
 }

@@ -293,6 +293,15 @@ bool ir_rehearse(Rehearsal *r, Inst *loop) {
     return ends;
 }
 
+int ir_rehearsed_steps(Rehearsal *r, Inst *loop, int most) {
+    int before = r->steps;
+    if (before < most) return 0;
+    r->steps = most;
+    int steps = ir_rehearse(r, loop) ? most - r->steps : 0;
+    r->steps += before - most;
+    return steps;
+}
+
 /* Does it change from round to round? Else it may be computed before the loop, which perhaps has no rounds then. */
 static bool changes_in(const Inst *loop, const Val *v, int depth) {
     v = ir_resolve((Val *)v);

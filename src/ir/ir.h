@@ -148,6 +148,7 @@ typedef struct LoopHints {
     bool few;           /* rounds are left for it to do */
     bool wide; /* does several rounds at once, and may leave any of the last, or all, to the loop behind it */
     bool ways; /* a round goes the way of the one before, as a rule (opt/ways.c) */
+    bool written; /* it is about to be written out (opt/written.c) */
 } LoopHints;
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and
@@ -709,6 +710,8 @@ bool ir_mark_in_range(Func *func); /* indices into arrays that cannot be out of 
 typedef struct Rehearsal Rehearsal;
 Rehearsal *ir_rehearsal(Arena *scratch, Func *func);
 bool ir_rehearse(Rehearsal *rehearsal, Inst *loop); /* do constants tell how it and those inside go on? */
+int ir_rehearsed_steps(Rehearsal *rehearsal, Inst *loop,
+                       int most); /* and for how many instructions; 0: they do not, or for more */
 Interval ir_rehearsed(const Rehearsal *rehearsal, const Val *v); /* an integer, in all rounds of such loops */
 
 /* ---- clone.c */

@@ -310,8 +310,12 @@ static int64_t size_of(const Inst *loop) {
     return size;
 }
 
+static bool asks(const Inst *inst) {
+    return inst->op == OP_loop && (inst->hints.unroll || inst->hints.written);
+}
+
 static Inst *keep(Unroll *u, const char *why) {
-    diag_report(module_of(u)->diags, DIAG_cannot_unroll, u->loop->loc, why);
+    if (u->loop->hints.unroll) diag_report(module_of(u)->diags, DIAG_cannot_unroll, u->loop->loc, why);
     return u->loop->next;
 }
 
@@ -335,7 +339,7 @@ static int64_t whole_size(Unroll *u, Inst *loop) {
     for (int r = 0; r < loop->nregions; r++)
         for (Inst *inst = loop->regions[r]->first; inst && size <= MAX_FUNCTION; inst = inst->next)
             size += whole_size(u, inst);
-    if (loop->op != OP_loop || !loop->hints.unroll || size > MAX_FUNCTION) return size;
+    if (!asks(loop) || size > MAX_FUNCTION) return size;
     look_at(u, loop);
     int trips = count_trips(u, MAX_TRIPS);
     return trips > 0 ? trips * size : size;
@@ -356,7 +360,7 @@ static Inst *unroll_loop(Unroll *u, Inst *loop) {
     if (plan.in_block && (u->func->flags & FUNC_NORMAL)) return loop->next;
     plan.trips = count_trips(u, room < MAX_TRIPS ? room : MAX_TRIPS);
     int64_t copies = (plan.trips >= 0 ? plan.trips : plan.copies) + 1;
-    if (plan.trips < 0 && wanted < 0) return keep(u, "the number of iterations is not known, or too large");
+    if (plan.trips < 0 && wanted <= 0) return keep(u, "the number of iterations is not known, or too large");
     if (copies > room) return keep(u, "it would become too large");
     if (stays && plan.trips >= 0) return loop->next;
     if (loop->regions[0]->last->op != OP_yield) return loop->next;
@@ -384,11 +388,11 @@ static void visit_region(Unroll *u, Region *region) {
     for (Inst *inst = region->first; inst;) {
         inst_resolve(inst);
         Inst *next = inst->next;
-        bool asks = inst->op == OP_loop && inst->hints.unroll;
-        if (asks) next = unroll_loop(u, inst);
-        if (!asks || inst->parent)
+        bool is_asked = asks(inst);
+        if (is_asked) next = unroll_loop(u, inst);
+        if (!is_asked || inst->parent)
             for (int i = 0; i < inst->nregions; i++) visit_region(u, inst->regions[i]);
-        if (!asks && is_of_sums(u, inst)) next = unroll_loop(u, inst); /* as large as it is by now */
+        if (!is_asked && is_of_sums(u, inst)) next = unroll_loop(u, inst); /* as large as it is by now */
         inst = next;
     }
 }

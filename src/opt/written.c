@@ -1,0 +1,203 @@
+/* Short nests over local arrays are written out before they are differentiated.
+ *
+ *     for (r = 0; r < 3; r++)
+ *         for (c = 0; c <= r; c++) { ... for (k = 0; k < c; k++) s -= l[r][k] * l[c][k]; ... }
+ *
+ * In copies every index is a constant, so that the array is numbers, of which nothing is kept but what the reverse needs. Loops keep what they overwrite, and those inside, if the number of
+ * their rounds differs, where they have kept it: compilers that write out the loops of the derivative do not see through that. And the loop around can become vectors once it is arithmetic alone.
+ *
+ * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out. Nests
+ * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are. */
+#include "opt.h"
+
+enum {
+    MOST_ROUNDS = 40, /* of the outermost loop */
+    FEW_ROUNDS = 9,   /* more of them may become vectors */
+    MOST_STEPS = 600, /* instructions of a nest, many of which compute indices and are gone then */
+    MOST_IN_ALL = 800,
+    MOST_CALLED = 16, /* of a function that is called in it */
+};
+
+typedef struct Nest {
+    Inst *loop;
+    int steps;
+    bool varies;   /* it depends on the round how many a loop inside has */
+    bool is_alike; /* not, and it stays unless it shares an array with one that does */
+    bool stays;
+} Nest;
+
+typedef struct Writing {
+    Func *func;
+    Arena *scratch;
+    Rehearsal *rehearsal;
+    VEC(Nest) nests;
+    Map remaining; /* arrays that are none of numbers: Val */
+    Map varying;   /* those of nests that vary */
+    Nest *nest;    /* at work; NULL: outside of all */
+    bool gains, loses, changed;
+    bool only_varying;
+} Writing;
+
+/* ---- which nests could be */
+
+/* Does a loop start from, or end at, what is no constant? */
+static bool has_free_ends(const Inst *loop) {
+    const Inst *end = loop->regions[0]->last;
+    const Val *test = end->op == OP_yield ? inst_operand(end, 0) : NULL;
+    if (!test || test->kind != VAL_inst || (test->inst->op != OP_lt && test->inst->op != OP_le)) return false;
+    for (int i = 0; i < test->inst->nargs; i++) {
+        const Val *v = inst_operand(test->inst, i);
+        bool is_carried = v->kind == VAL_param && v->region == loop->regions[0];
+        if (!val_is_const(is_carried ? inst_operand(loop, v->index) : v)) return true;
+    }
+    return false;
+}
+
+static bool is_long_call(const Inst *inst) {
+    if (inst->op != OP_call) return inst->op == OP_printf;
+    return !inst->callee->body || region_size(inst->callee->body) > MOST_CALLED;
+}
+
+static void look_at(void *user, Inst *inst) {
+    Nest *nest = user;
+    bool is_loop = inst->op == OP_loop;
+    nest->varies |= is_loop && has_free_ends(inst);
+    nest->stays |= is_loop ? inst->hints.unroll || inst->hints.checkpoint : is_long_call(inst);
+}
+
+static void find_nests(Writing *w, Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        Nest nest = {.loop = inst};
+        if (inst->op == OP_loop && loop_most_trips(inst) <= MOST_ROUNDS) {
+            look_at(&nest, inst);
+            for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look_at, &nest);
+            nest.is_alike = !nest.varies && (w->only_varying || loop_most_trips(inst) > FEW_ROUNDS);
+            nest.steps = nest.stays ? 0 : ir_rehearsed_steps(w->rehearsal, inst, MOST_STEPS);
+        }
+        if (nest.steps) vec_push(w->scratch, &w->nests, nest);
+        else
+            for (int i = 0; i < inst->nregions; i++) find_nests(w, inst->regions[i]);
+    }
+}
+
+/* ---- which of them gain */
+
+static const Val *array_of(const Inst *inst) {
+    const Val *root = inst->op == OP_elem ? ir_root(inst->args[0]) : NULL;
+    bool is_local = root && root->kind == VAL_inst && root->inst->op == OP_var;
+    return is_local && !val_is_const(inst_operand(inst, 1)) ? root : NULL;
+}
+
+/* Made of constants and of what loops of the nest carry. */
+static bool is_counted(const Nest *nest, const Val *v, int depth) {
+    if (val_is_const(v)) return true;
+    if (depth == 0 || !inst_contains(nest->loop, v)) return false;
+    if (v->kind == VAL_param) return v->region->owner->op == OP_loop;
+    if (!op_has(v->inst->op, OP_PURE)) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!is_counted(nest, inst_operand(v->inst, i), depth - 1)) return false;
+    return true;
+}
+
+static void note_remaining(void *user, Inst *inst) {
+    enum { DEPTH = 8 };
+    Writing *w = user;
+    const Val *array = array_of(inst);
+    if (!array || (w->nest && is_counted(w->nest, inst_operand(inst, 1), DEPTH))) return;
+    w->changed |= !map_has(&w->remaining, PTR_KEY(array));
+    map_put(w->scratch, &w->remaining, PTR_KEY(array), inst);
+}
+
+static void note_varying(void *user, Inst *inst) {
+    Writing *w = user;
+    const Val *array = array_of(inst);
+    if (array) map_put(w->scratch, &w->varying, PTR_KEY(array), inst);
+}
+
+static void look_for_gain(void *user, Inst *inst) {
+    Writing *w = user;
+    const Val *array = array_of(inst);
+    if (!array) return;
+    w->loses |= map_has(&w->remaining, PTR_KEY(array));
+    w->gains |= !w->nest->is_alike || map_has(&w->varying, PTR_KEY(array));
+}
+
+static void walk_nest(Writing *w, Nest *nest, InstVisitor visit) {
+    for (int i = 0; i < nest->loop->nregions; i++) region_walk(nest->loop->regions[i], visit, w);
+}
+
+static Nest *nest_of(const Writing *w, const Inst *loop) {
+    for (int i = 0; i < w->nests.count; i++)
+        if (w->nests.at[i].loop == loop && !w->nests.at[i].stays) return &w->nests.at[i];
+    return NULL;
+}
+
+static void find_remaining(Writing *w, Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        Nest *nest = inst->op == OP_loop ? nest_of(w, inst) : NULL;
+        w->nest = nest;
+        if (nest) walk_nest(w, nest, note_remaining);
+        w->nest = NULL;
+        note_remaining(w, inst);
+        for (int i = 0; i < inst->nregions && !nest; i++) find_remaining(w, inst->regions[i]);
+    }
+}
+
+/* A nest in which an array remains stays, and lets all of its arrays remain. */
+static void choose(Writing *w) {
+    do {
+        w->changed = false;
+        w->varying = (Map){0};
+        find_remaining(w, w->func->body);
+        for (int i = 0; i < w->nests.count; i++)
+            if (w->nests.at[i].varies && !w->nests.at[i].stays) walk_nest(w, &w->nests.at[i], note_varying);
+        for (int i = 0; i < w->nests.count; i++) {
+            Nest *nest = &w->nests.at[i];
+            w->nest = nest;
+            w->gains = nest->varies;
+            w->loses = false;
+            walk_nest(w, nest, look_for_gain);
+            bool stays = !w->gains || w->loses;
+            w->changed |= stays && !nest->stays;
+            nest->stays |= stays;
+        }
+    } while (w->changed);
+}
+
+/* ---- the entry */
+
+static void mark(void *user, Inst *inst) {
+    const bool *is_written = user;
+    if (inst->op == OP_loop) inst->hints.written = *is_written;
+}
+
+static void mark_nest(const Nest *nest) {
+    bool is_written = true;
+    mark(&is_written, nest->loop);
+    for (int i = 0; i < nest->loop->nregions; i++) region_walk(nest->loop->regions[i], mark, &is_written);
+}
+
+static bool mark_chosen(const Writing *w) {
+    int steps = 0;
+    for (int i = 0; i < w->nests.count; i++) steps += w->nests.at[i].stays ? 0 : w->nests.at[i].steps;
+    if (steps == 0 || steps > MOST_IN_ALL) return false;
+    for (int i = 0; i < w->nests.count; i++)
+        if (!w->nests.at[i].stays) mark_nest(&w->nests.at[i]);
+    return true;
+}
+
+bool opt_write_out(Func *func, bool only_varying) {
+    if (!func->body || func->module->many_threads) return false;
+    Writing w = {.func = func, .scratch = arena_scratch(func->module->arena), .only_varying = only_varying};
+    bool changed = false, is_written = false;
+    ir_resolve_func(func);
+    w.rehearsal = ir_rehearsal(w.scratch, func);
+    find_nests(&w, func->body);
+    if (w.nests.count) choose(&w);
+    if (w.nests.count && mark_chosen(&w)) {
+        changed = opt_unroll(func);
+        region_walk(func->body, mark, &is_written);
+    }
+    arena_free(w.scratch);
+    return changed;
+}
