@@ -336,6 +336,10 @@ struct Func {
     const void *source; /* lowering's own */
     void *note;
 };
+/* Asked for, or made on the way. */
+static inline bool func_is_derivative(const Func *func) {
+    return (func->flags & FUNC_GENERATED) || func->derivation.of;
+}
 
 /* ---- globals */
 

@@ -295,8 +295,29 @@ static bool is_told(const Inst *call) {
            region_size(call->callee->body) <= MOST_TOLD;
 }
 
+/* ... and for C, derivatives in a loop whose objects, such as matrices, are variables once they are a part of it: LLVM sees that, gcc reads and writes them in memory. */
+static bool is_straight(const Region *body) {
+    for (const Inst *inst = body->first; inst; inst = inst->next)
+        if (inst->nregions) return false;
+    return true;
+}
+
+static bool is_split_by(const Inst *call) {
+    const Func *callee = call->callee;
+    bool is_own = func_is_derivative(callee) && !(callee->flags & FUNC_EXPORT), has_objects = false;
+    if (!is_own || inst_loops_around(call) == 0 || !is_straight(callee->body)) return false;
+    for (int i = 0; i < call->nargs; i++) {
+        if (!(callee->params[i].flags & PARAM_BY_ADDRESS)) continue;
+        if (!opt_is_split_in_caller(call, i)) return false;
+        has_objects = true;
+    }
+    return has_objects && region_calls(call->func->body, callee) == 1 &&
+           region_size(callee->body) <= MOST_TOLD;
+}
+
 static bool has_parts(void *user, const Func *callee, const Inst *call) {
-    return takes_apart(user, callee, call) || is_told(call);
+    return takes_apart(user, callee, call) || is_told(call) ||
+           (call->func->module->orders_sums && is_split_by(call));
 }
 
 bool opt_inline_parts(Func *func) {

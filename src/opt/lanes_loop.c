@@ -314,7 +314,7 @@ static bool try_loop(Loops *loops, Inst *loop) {
     Module *module = loops->func->module;
     Outline *outline = arena_new(loops->scratch, Outline);
     *outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
-    bool is_derivative = (loops->func->flags & FUNC_GENERATED) || loops->func->derivation.of;
+    bool is_derivative = func_is_derivative(loops->func);
     Rounds rounds = {.is_derivative = is_derivative,
                      .keeps_checks = opt_calls_keep_checks(loop, loops->options->register_bits > 128),
                      .code_elsewhere = loops->code->all,

@@ -40,6 +40,8 @@ typedef struct SroaOptions {
     bool params;      /* so are parameters by address, except arrays in them */
     bool any_size;    /* variables are split however many parts they have */
 } SroaOptions;
+/* Is what a call is given by address a variable of the caller that would have been taken apart, had not what is called been there? It is by constant indices that this reaches into it. */
+bool opt_is_split_in_caller(const Inst *call, int operand);
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 

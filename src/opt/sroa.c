@@ -417,3 +417,39 @@ bool opt_sroa_func(Func *func, SroaOptions options) {
 }
 
 bool opt_sroa(Func *func) { return opt_sroa_func(func, (SroaOptions){0}); }
+
+/* ---- what calls are given */
+
+typedef struct Reach {
+    const Val *object;
+    bool is_constant; /* all that is reached into is, by constant indices */
+} Reach;
+
+static bool is_small_object(const Type *type) {
+    if (type->kind == TYPE_array && !(type_length(type) > 0 && type_length(type) <= MAX_ELEMENTS))
+        return false;
+    if (type->kind != TYPE_record && type->kind != TYPE_array) return type->kind != TYPE_pointer;
+    bool is_small = child_count(type) > 0;
+    for (int i = 0; i < child_count(type) && is_small; i++) is_small = is_small_object(child_type(type, i));
+    return is_small;
+}
+
+static void look_at_reach(void *user, Inst *inst) {
+    Reach *reach = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *address = inst_operand(inst, i);
+        if (address->type->kind != TYPE_pointer || ir_root(address) != reach->object) continue;
+        bool is_part = ir_role(inst, i) == ROLE_part;
+        if (is_part) reach->is_constant &= inst->op == OP_field || val_is_const(inst_operand(inst, 1));
+        else reach->is_constant &= op_has(inst->op, OP_PLAIN) && ir_is_private_use(inst, i);
+    }
+}
+
+bool opt_is_split_in_caller(const Inst *call, int operand) {
+    Val *root = ir_root(inst_operand(call, operand));
+    bool is_variable = root->kind == VAL_inst && root->inst->op == OP_var;
+    Reach reach = {.object = call->callee->body->params[operand], .is_constant = true};
+    if (!is_variable || !is_small_object(root->inst->type)) return false;
+    region_walk(call->callee->body, look_at_reach, &reach);
+    return reach.is_constant;
+}

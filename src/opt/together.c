@@ -41,7 +41,7 @@ typedef struct Marks {
 static bool mark_region(Marks *marks, const Region *region);
 
 static bool leads_to_derivative(Marks *marks, const Func *func) {
-    if (func->derivation.of || (func->flags & FUNC_GENERATED)) return true;
+    if (func_is_derivative(func)) return true;
     if (map_has(&marks->known, PTR_KEY(func))) return map_get(&marks->known, PTR_KEY(func)) != NULL;
     if (!func->body || marks->depth >= MOST_CALLS) return false;
     map_put(marks->scratch, &marks->known, PTR_KEY(func), NULL); /* for a function that calls itself */

@@ -126,11 +126,10 @@ static bool find_whole(const Rounds *rounds, Access *access) {
 }
 
 /* Was it made by autodiff? */
-static bool is_derivative(const Func *func) { return (func->flags & FUNC_GENERATED) || func->derivation.of; }
 
 static bool is_sum(const Upward *u, const Inst *inst) {
     return inst->op == OP_atomic && inst->index == ATOMIC_add && u->uses[inst->results[0]->id] == 0 &&
-           is_derivative(inst->func);
+           func_is_derivative(inst->func);
 }
 
 /* A variable of the loop's body: each round has its own. */
@@ -159,7 +158,7 @@ static const Inst *added_to(const Upward *u, const Inst *store) {
 }
 
 static void find_sums(const Upward *u, Rounds *rounds) {
-    for (int i = 0; i < rounds->naccesses && is_derivative(rounds->loop->func); i++) {
+    for (int i = 0; i < rounds->naccesses && func_is_derivative(rounds->loop->func); i++) {
         const Inst *load = added_to(u, rounds->accesses[i].inst);
         for (int k = 0; load && k < rounds->naccesses; k++)
             rounds->accesses[k].sums |= k == i || rounds->accesses[k].inst == load;
