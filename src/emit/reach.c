@@ -125,7 +125,10 @@ static void reach_from_inst(void *user, Inst *inst) {
     case OP_buffer_elem:
     case OP_buffer_bytes:
     case OP_buffer_counter: walk->from->needs |= NEEDS_SINK; break;
-    case OP_thread_id: walk->from->needs |= inst->index > 3 ? NEEDS_IDS | NEEDS_SIZES : NEEDS_IDS; break;
+    case OP_thread_id:
+        walk->from->needs |=
+            NEEDS_IDS | (inst->index > 3 ? NEEDS_SIZES : 0) | (inst->index > 5 ? NEEDS_LANES : 0);
+        break;
     case OP_wave: walk->from->needs |= NEEDS_FIBER | NEEDS_IDS; break;
     case OP_barrier:
         if (inst->index == 1) walk->from->needs |= NEEDS_FIBER;

@@ -23,6 +23,7 @@ typedef enum Needs {
     NEEDS_LOOP = 2048,      /* has loops, rounds of which may be */
     NEEDS_LOOP_ROWS = 4096, /* has such rows in loops, or loops that become some once they are written out */
     NEEDS_MADE = 8192,      /* makes tensors */
+    NEEDS_LANES = 16384,    /* asks how many lanes a wave has */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */

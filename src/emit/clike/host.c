@@ -22,7 +22,7 @@ static void need_thread_type(Printer *p) {
                 "typedef struct SlopeThread { %s thread_id, group_id, local_id%s; uint32_t local_index%s; } "
                 "SlopeThread;\n",
                 type, any_needs(p, NEEDS_SIZES) ? ", group_size, group_count" : "",
-                any_needs(p, NEEDS_SIZES) && p->module->has_waves ? ", wave_size" : "");
+                any_needs(p, NEEDS_LANES) ? ", wave_size" : "");
     clike_make_vector(p, triple);
 }
 
@@ -41,7 +41,7 @@ static void print_sizes(Printer *p, const int *size) {
     clike_line(p, "thread.group_size = make_uint3(%du, %du, %du);", size[0], size[1], size[2]);
     clike_line(p, "thread.group_count = make_uint3(groups_x, groups_y, groups_z);");
     int threads = size[0] * size[1] * size[2];
-    if (p->module->has_waves)
+    if (any_needs(p, NEEDS_LANES))
         clike_line(p, "thread.wave_size = %d < %s ? %d : SLOPE_WAVE;", threads, clike_helper(p, "SLOPE_WAVE"),
                    threads);
 }
