@@ -62,6 +62,7 @@ static bool has_text(const Type *type) {
     case TYPE_interface:
     case TYPE_buffer:
     case TYPE_ptr_pair:
+    case TYPE_void:
     case TYPE_function: return false;
     case TYPE_array: return has_text(type->args[0]);
     default: return true;

@@ -106,7 +106,8 @@ static Val *lower_binding(Fn *f, Stmt *stmt) {
     Val *optional = lower_address(f, stmt->expr);
     Val *has = build_load(&f->b, build_field(&f->b, optional, 1));
     Local local = {.address = build_field(&f->b, optional, 0)};
-    if (is_simple(ir_type(f, decl->type))) local = (Local){.value = build_load(&f->b, local.address)};
+    const Type *type = ir_type(f, decl->type);
+    if (is_simple(type) && takes_memory(type)) local = (Local){.value = build_load(&f->b, local.address)};
     bind_local(f, decl, local);
     return has;
 }

@@ -596,7 +596,8 @@ void lower_into(Fn *f, Expr *e, Val *to) {
     if (names_element(e)) {
         lower_into(f, enter_element(f, e), to);
         f->pack_element = element;
-    } else if (is_simple(ir_type(f, e->type))) build_store(&f->b, to, lower_value(f, e));
+    } else if (ir_type(f, e->type)->kind == TYPE_void) lower_effect(f, e);
+    else if (is_simple(ir_type(f, e->type))) build_store(&f->b, to, lower_value(f, e));
     else object_into(f, e, to);
     f->b.loc = outer;
 }
@@ -642,6 +643,7 @@ void lower_effect(Fn *f, Expr *e) {
         lower_chain(f, &chain);
     } else if (type->kind == TYPE_void) {
         if (e->kind == EXPR_paren || e->kind == EXPR_convert) lower_effect(f, e->a);
+        else if (e->kind == EXPR_assign) lower_effect(f, e->b);
     } else if (is_simple(lower_type(f->l, type))) lower_value(f, e);
     else lower_into(f, e, temp_var(f, type, "unused"));
 }

@@ -612,7 +612,9 @@ static void add_print_arg(Fn *f, Expr *e, PrintArgs *out) {
     const Expr *literal = front->kind == TYPE_string ? check_text_literal(e) : NULL;
     PrintArg arg = {0};
     if (literal) arg = (PrintArg){.text = literal->text, .is_text = true};
-    else if (is_simple(lower_type(f->l, front))) vec_push(f->l->arena, &arg.values, lower_value(f, e));
+    else if (front->kind == TYPE_void) { /* of a generic function */ lower_effect(f, e);
+        arg = (PrintArg){.text = STR("void"), .is_text = true};
+    } else if (is_simple(lower_type(f->l, front))) vec_push(f->l->arena, &arg.values, lower_value(f, e));
     else add_parts(f, lower_address(f, e), &arg);
     vec_push(f->l->arena, out, arg);
 }

@@ -77,7 +77,8 @@ static bool is_void_list(const Parser *p) {
 
 static void miss_comma(Parser *p, const Decl *func) {
     const Expr *type = vec_last(&func->params)->type_expr;
-    bool reference = type->kind == EXPR_name && strcmp(type->name->text, "ref") == 0;
+    bool reference =
+        parser_at(p, TOKEN_amp) || (type->kind == EXPR_name && strcmp(type->name->text, "ref") == 0);
     parser_expected(p, "',' or ')' after a parameter");
     if (reference) diag_note(p->syntax->diags, DIAG_note_by_reference, 0);
 }
