@@ -157,38 +157,23 @@ static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
     return true;
 }
 
-/* Does T occur, other than in T.Differential? */
-static bool mentions_param(const Checker *c, const Type *type, const Type *param) {
-    if (type == param) return true;
-    if (type->kind == TYPE_assoc && type->name == c->known.Differential) return false;
-    for (int i = 0; i < type->nargs; i++)
-        if (mentions_param(c, type->args[i], param)) return true;
-    return false;
-}
-
-/* An interface value for a parameter `T t` is opened: T is then the type that it holds. That works for one value; and where
- * none is opened T is the interface itself, of which only methods can be called. */
+/* An interface value for a parameter `T t` is opened: T is then the type that it holds. Else T is the interface itself, of
+ * which only methods can be called. */
 static bool interface_fits(Checker *c, Attempt *attempt, int index) {
     Decl *decl = attempt->candidate->decl;
     const Type *bound = subst_find(attempt->subst, decl, index), *param = param_type(c, decl, index);
     if (!bound || bound->kind != TYPE_interface) return true;
-    int opened = 0, others = 0;
-    for (int i = 0; i < attempt->sig.nparams; i++) {
-        const ParamSig *sig = &attempt->sig.params[i];
-        bool in = sig->pass == PASS_in || sig->pass == PASS_constref;
-        bool tied = in && sig->type->kind == TYPE_assoc && sig->type->args[0] == param; /* see origin.c */
-        opened += in && sig->type == param;
-        others += !(in && sig->type == param) && !tied && mentions_param(c, sig->type, param);
-    }
     attempt->param = generic_param(decl, index);
     attempt->first = bound;
-    if (opened > 1 || (opened && others)) attempt->failure = FAIL_opened;
-    else if (!opened && !interface_as_argument(c, decl, param, 0)) attempt->failure = FAIL_interface;
-    return !attempt->failure;
+    if (check_opens(c, &attempt->sig, param) || interface_as_argument(c, decl, param, 0)) return true;
+    attempt->failure = FAIL_interface;
+    for (int i = 0; i < attempt->sig.nparams; i++)
+        if (attempt->sig.params[i].type == param && attempt->sig.params[i].pass == PASS_in)
+            attempt->failure = FAIL_opened;
+    return false;
 }
 
 static bool interfaces_fit(Checker *c, Attempt *attempt) {
-    if (attempt->candidate->decl->flags & DECL_PRELUDE) return true;
     for (int i = 0; i < generic_count(attempt->candidate->decl); i++)
         if (!interface_fits(c, attempt, i)) return false;
     return true;
@@ -693,7 +678,7 @@ static bool refuse_in_extension(Checker *c, Loc loc, const Attempt *attempt) {
     if (!target || target->kind != TYPE_param || target->decl != extension) return false;
     const Type *self = subst_find(attempt->subst, extension, (int)target->number);
     if (!self || self->kind != TYPE_interface) return false;
-    if (attempt->sig.has_this && attempt->sig.this_pass == PASS_in) return false;
+    if (attempt->sig.has_this && check_opens(c, &attempt->sig, target)) return false;
     if (attempt->sig.has_this) return !interface_as_argument(c, extension, target, loc);
     report(c, DIAG_static_of_interface, loc, decl->name ? decl->name->text : "[]", type_str(c, self));
     return true;

@@ -286,6 +286,10 @@ void check_decl_header(Checker *checker, Decl *decl); /* types and signature */
 Sema *decl_sema(Checker *checker, Decl *decl);
 const FuncSig *check_signature(Checker *checker, Decl *func);
 
+/* generics.c */
+/* Is an interface value for a parameter of this generic type opened, so that the type is what it holds? */
+bool check_opens(Checker *checker, const FuncSig *sig, const Type *param);
+
 /* subst.c */
 const Subst *subst_new(Checker *checker, const Subst *outer, const Decl *owner, const Type *const *args,
                        int nargs);

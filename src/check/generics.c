@@ -229,6 +229,28 @@ bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc 
     return true;
 }
 
+/* Does T occur, other than in T.Differential? */
+static bool mentions_param(const Checker *c, const Type *type, const Type *param) {
+    if (type == param) return true;
+    if (type->kind == TYPE_assoc && type->name == c->known.Differential) return false;
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions_param(c, type->args[i], param)) return true;
+    return false;
+}
+
+/* Two values of one interface need not hold the same type, so that `param` is what one of them holds only if it is the only one. */
+bool check_opens(Checker *c, const FuncSig *sig, const Type *param) {
+    int opened = sig->has_this && sig->this_type == param, others = opened && sig->this_pass != PASS_in;
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *p = &sig->params[i];
+        bool in = p->pass == PASS_in || p->pass == PASS_constref;
+        bool tied = in && p->type->kind == TYPE_assoc && p->type->args[0] == param; /* see origin.c */
+        if (in && p->type == param) opened++;
+        else if (!tied && mentions_param(c, p->type, param)) others++;
+    }
+    return opened == 1 && others == 0;
+}
+
 /* ---- generic arguments that were written */
 
 static bool is_number(const Type *type) {

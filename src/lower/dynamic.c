@@ -449,7 +449,7 @@ void lower_dispatch_body(Lowerer *l, Request *request) {
 
 /* ---- opened generics */
 
-/* The parameter whose declared type is just a generic parameter that is bound to an interface. */
+/* The only parameter whose declared type is just a generic parameter that is bound to an interface. */
 static bool find_open(Lowerer *l, Decl *decl, const Subst *subst, Dispatch *out) {
     const FuncSig *sig = check_signature(l->c, decl);
     for (int i = sig->has_this ? -1 : 0; i < sig->nparams; i++) {
@@ -459,7 +459,7 @@ static bool find_open(Lowerer *l, Decl *decl, const Subst *subst, Dispatch *out)
         const Decl *owner = type->decl;
         bool own = owner == decl || owner->kind == DECL_extension;
         const Type *bound = own ? subst_find(subst, owner, (int)type->number) : NULL;
-        if (!bound || bound->kind != TYPE_interface) continue;
+        if (!bound || bound->kind != TYPE_interface || !check_opens(l->c, sig, type)) continue;
         *out = (Dispatch){.interface = bound, .open = i, .owner = owner, .owner_index = (int)type->number};
         return true;
     }
