@@ -640,6 +640,16 @@ static Val *tell_mode(Fn *f, Decl *decl, const Subst *subst, Expr *e) {
     return const_int(f, TYPE_bool, reverse && (is_cheaper || !forward));
 }
 
+/* T.f() where T turned out to be an interface, as the elements of packs may be. */
+static Val *refuse_static(Fn *f, const Expr *e, const Request *request, Val *into) {
+    Lowerer *l = f->l;
+    lower_report(f, DIAG_static_of_interface, e->loc, e->decl->name ? e->decl->name->text : "[]",
+                 type_text(l->arena, request->sig.this_type));
+    const Type *result = lower_type(l, request->sig.result);
+    if (into) build_zero(&f->b, into);
+    return into || result->kind == TYPE_void ? NULL : ir_const_zero(l->m, result);
+}
+
 Val *lower_call(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Decl *decl = e->decl;
@@ -660,10 +670,8 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
     FuncSig sig = with_this(l, &request->sig);
     ArgVec args = {0};
     bool has_this = request->sig.has_this;
-    if (has_this) {
-        if (!e->a) arena_fault(l->arena, "a method is called without an object");
-        vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
-    }
+    if (has_this && !e->a) return refuse_static(f, e, request, into);
+    if (has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
     collect_args(f, e, decl, subst, &bindings, &args);
     drop_unpromised(f, &callee, &args, has_this);
     return emit_call(f, request->func, request, &sig, &args, into);
