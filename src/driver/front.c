@@ -128,7 +128,8 @@ bool driver_begin(SlopeProgram *program) {
     unit->checker = checker_new(&program->arena, &config);
     driver_time_end(&timer);
     unit->ir = module_new(&program->arena, &program->types, &program->names, &program->diags);
-    unit->lowerer = lower_new(&program->arena, unit->checker, unit->ir);
+    LowerConfig lowering = {.most_carried = unit_most_carried, .user = unit};
+    unit->lowerer = lower_new(&program->arena, unit->checker, unit->ir, &lowering);
     return library_is_ready(session->stages->library);
 }
 

@@ -55,6 +55,9 @@ typedef struct Unit {
     const char *dump_stage;
 } Unit;
 
+/* ---- carried.c */
+int64_t unit_most_carried(void *user, Func *func); /* for lowering */
+
 /* ---- pipeline.c */
 /* Takes all functions that were lowered since the last call through the passes, up to `stop` (NULL: all). */
 bool unit_is_ad_stage(const char *stage);

@@ -682,6 +682,11 @@ bool loop_ends_if(const Inst *loop, const Val *condition, bool holds);
 /* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
 int loop_term(const Inst *loop, int index);
 
+/* ---- carried.c */
+int64_t ir_count_numbers(const Type *type); /* floating ones in it */
+/* The most that one of its loops of more than a few rounds hands on from round to round; 0: there are none; INT64_MAX: not known. */
+int64_t ir_most_carried(Func *func);
+
 /* ---- trips.c */
 int64_t
 loop_most_trips(const Inst *loop); /* how often it runs at most, by its constants; INT64_MAX: not known */

@@ -616,13 +616,33 @@ static bool are_alike(const Type *x, const Type *y) {
     return false;
 }
 
-/* As measured for functions with loops and without, of up to 16 numbers: four columns fill a vector, and need no memory; a few rows more are as quick as so many columns. */
-static bool is_cheaper_by_rows(int64_t columns, int64_t rows) {
-    return columns > 4 && 4 * columns > 5 * rows + 2;
-}
-
 static bool asks(const Decl *decl, const char *op) {
     return decl->sema && decl->sema->op && strcmp(decl->sema->op->text, op) == 0;
+}
+
+enum {
+    FEW_COLUMNS = 4, /* fill a vector, and need no memory */
+    /* Numbers that a loop hands on in all directions, where columns are the better way; and better than one gradient in double. */
+    MOST_SIDE_BY_SIDE = 16,
+    MOST_DOUBLES = 8,
+};
+
+/* As measured for functions with loops and without, of up to 16 numbers: a few rows more are as quick as so many columns. */
+static bool are_fewer_rows(int64_t columns, int64_t rows) {
+    return columns > FEW_COLUMNS && 4 * columns > 5 * rows + 2;
+}
+
+/* Through a long loop that hands on few numbers, columns go side by side, where rows keep something in every round. For that the function is lowered at once. */
+static bool suits_columns(Lowerer *l, const FuncBinding *binding, FuncRef known, int64_t columns,
+                          int64_t most) {
+    const Request *around = binding->around;
+    if (columns > most) return false;
+    Request *request = request_declared(l, known.decl, known.subst, binding->lambda != NULL,
+                                        around ? around->bindings : NULL, around ? around->nbindings : 0);
+    lower_with_calls(l, request);
+    if (!request->func->body || l->m->diags->failures > 0) return false;
+    int64_t carried = l->config.most_carried(l->config.user, request->func);
+    return carried > 0 && carried <= most / columns;
 }
 
 /* Of a function that is an argument: __reverses(f), and __by_rows<X, Y>(f). */
@@ -634,10 +654,13 @@ static Val *tell_mode(Fn *f, Decl *decl, const Subst *subst, Expr *e) {
     check_special(l->c, known.decl, known.subst, &known);
     bool forward = check_keeps_derivative(l->c, known.decl, known.subst, DIFF_fwd),
          reverse = check_keeps_derivative(l->c, known.decl, known.subst, DIFF_bwd);
-    if (asks(decl, "reverses")) return const_int(f, TYPE_bool, reverse);
+    if (asks(decl, "reverses") || !forward || !reverse) return const_int(f, TYPE_bool, reverse);
     const Type *x = lower_type(l, subst_find(subst, decl, 0)), *y = lower_type(l, subst_find(subst, decl, 1));
-    bool is_cheaper = is_cheaper_by_rows(count_numbers(x), count_numbers(y)) && are_alike(x, y);
-    return const_int(f, TYPE_bool, reverse && (is_cheaper || !forward));
+    int64_t columns = ir_count_numbers(x), rows = ir_count_numbers(y),
+            most = rows == 1 && has_only(x, TYPE_double) ? MOST_DOUBLES : MOST_SIDE_BY_SIDE;
+    bool by_rows = are_alike(x, y) && are_fewer_rows(columns, rows) &&
+                   !suits_columns(l, &bindings.at[0], known, columns, most);
+    return const_int(f, TYPE_bool, by_rows);
 }
 
 /* T.f() where T turned out to be an interface, as the elements of packs may be. */

@@ -448,7 +448,7 @@ static Val *lower_size(Fn *f, Expr *e) {
             return const_int(f, TYPE_int, front->nargs);
         return const_int(f, TYPE_int, front->kind == TYPE_vector ? type_count(front) : type_length(front));
     }
-    if (e->number) return const_int(f, TYPE_int, count_numbers(lower_type(f->l, front)));
+    if (e->number) return const_int(f, TYPE_int, ir_count_numbers(lower_type(f->l, front)));
     Layout layout = external_layout(f->l, front);
     return const_int(f, TYPE_int, e->kind == EXPR_sizeof ? layout.size : layout.align);
 }

@@ -275,7 +275,7 @@ static void set_unit(Fn *f, Val *to, Val *i);
 /* Only the element that number i is in; the others are zero. */
 static void set_unit_element(Fn *f, Val *to, Val *i, int64_t count) {
     Builder *b = &f->b;
-    int64_t numbers = count_numbers(to->type->args[0]->args[0]);
+    int64_t numbers = ir_count_numbers(to->type->args[0]->args[0]);
     if (count * numbers == 0) return;
     Val *each = const_int(f, TYPE_int, numbers), *zero = const_int(f, TYPE_int, 0);
     Val *element = build_binary(b, OP_div, i, each), *last = const_int(f, TYPE_int, count - 1);
@@ -298,7 +298,7 @@ static void set_unit(Fn *f, Val *to, Val *i) {
         for (int k = 0; k < type_record(type)->nfields; k++) {
             Val *field = build_field(b, to, k);
             set_unit(f, field, i);
-            i = build_binary(b, OP_sub, i, const_int(f, TYPE_int, count_numbers(field->type->args[0])));
+            i = build_binary(b, OP_sub, i, const_int(f, TYPE_int, ir_count_numbers(field->type->args[0])));
         }
     }
 }
@@ -308,7 +308,7 @@ static void set_unit_inside(Fn *f, Val *to, Val *i) {
     Builder *b = &f->b;
     const Type *type = to->type->args[0];
     if (type->kind == TYPE_vector || type->kind == TYPE_array) {
-        Val *each = const_int(f, TYPE_int, count_numbers(type->args[0])),
+        Val *each = const_int(f, TYPE_int, ir_count_numbers(type->args[0])),
             *element = build_binary(b, OP_div, i, each);
         set_unit_inside(f, build_elem(b, to, element, true),
                         build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each)));
@@ -321,7 +321,7 @@ static Val *op_unit(Call *call) {
     bool simple = is_simple(call->result_ir);
     Val *into = simple ? build_var(&f->b, call->result_ir, NULL, true) : call->into;
     build_zero(&f->b, into);
-    if (count_numbers(call->result_ir)) set_unit_inside(f, into, call->args[0]);
+    if (ir_count_numbers(call->result_ir)) set_unit_inside(f, into, call->args[0]);
     return simple ? build_load(&f->b, into) : NULL;
 }
 
@@ -355,7 +355,7 @@ static void visit_numbers(Across *a, const Type *type, const Step *way, Val *ind
 
 static void visit_element(Across *a, const Type *type, const Step *way, Val *index, Visit *visit, Val *i) {
     Fn *f = a->f;
-    Val *before = build_binary(&f->b, OP_mul, i, const_int(f, TYPE_int, count_numbers(type->args[0])));
+    Val *before = build_binary(&f->b, OP_mul, i, const_int(f, TYPE_int, ir_count_numbers(type->args[0])));
     Step step = {.before = way, .element = i};
     visit_numbers(a, type->args[0], &step, build_binary(&f->b, OP_add, index, before), visit);
 }
@@ -376,7 +376,7 @@ static void visit_numbers(Across *a, const Type *type, const Step *way, Val *ind
             const Type *field = type_record(type)->fields[i].type;
             Step step = {.before = way, .field = i};
             visit_numbers(a, field, &step, index, visit);
-            index = build_binary(&f->b, OP_add, index, const_int(f, TYPE_int, count_numbers(field)));
+            index = build_binary(&f->b, OP_add, index, const_int(f, TYPE_int, ir_count_numbers(field)));
         }
     }
 }

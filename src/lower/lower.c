@@ -1,6 +1,8 @@
 /* Setting up, and the work list. */
 #include "lower/lowerer.h"
 
+enum { MOST_DEPTH = 16 }; /* of calls of calls */
+
 static void complete_func(void *user, Func *func) {
     Lowerer *l = user;
     if (func->body || func->derivation.of || !func->source) return;
@@ -8,12 +10,13 @@ static void complete_func(void *user, Func *func) {
     lower_run(l);
 }
 
-Lowerer *lower_new(Arena *arena, Checker *checker, Module *module) {
+Lowerer *lower_new(Arena *arena, Checker *checker, Module *module, const LowerConfig *config) {
     Lowerer *l = arena_new(arena, Lowerer);
     l->arena = arena;
     l->c = checker;
     l->m = module;
     l->types = module->types;
+    l->config = *config;
     module->hooks = (IrHooks){.user = l,
                               .complete = complete_func,
                               .complete_diff = complete_func_diff,
@@ -32,6 +35,30 @@ static void lower_request(Lowerer *l, Request *request) {
     int failures = l->m->diags->failures;
     lower_body(l, request);
     if (l->m->diags->failures > failures) request->func->flags |= FUNC_FAILED;
+}
+
+typedef struct Calls {
+    Lowerer *l;
+    int depth;
+} Calls;
+
+static void lower_called(void *user, Inst *inst) {
+    const Calls *around = user;
+    const Func *func = inst->op == OP_call ? inst->callee : NULL;
+    if (!func || func->body || func->derivation.of || !func->source || around->depth == MOST_DEPTH) return;
+    Request *request = (Request *)(uintptr_t)func->source;
+    if (depends_on_variants(request)) return;
+    Calls inside = {around->l, around->depth + 1};
+    lower_request(around->l, request);
+    if (func->body) region_walk(func->body, lower_called, &inside);
+}
+
+void lower_with_calls(Lowerer *l, Request *request) {
+    Calls calls = {l, 0};
+    Loc at = l->at;
+    if (!request->func->body && !depends_on_variants(request)) lower_request(l, request);
+    if (request->func->body) region_walk(request->func->body, lower_called, &calls);
+    l->at = at;
 }
 
 /* Switches over the types behind an interface come last: by then all types that are ever put behind it are known. If one makes

@@ -22,7 +22,12 @@
 
 typedef struct Lowerer Lowerer;
 
-Lowerer *lower_new(Arena *arena, Checker *checker, Module *module);
+typedef struct LowerConfig {
+    int64_t (*most_carried)(void *user, Func *func); /* as ir_most_carried, of a function as it was lowered */
+    void *user;
+} LowerConfig;
+
+Lowerer *lower_new(Arena *arena, Checker *checker, Module *module, const LowerConfig *config);
 const Type *lower_type(Lowerer *lowerer, const Type *type); /* concrete */
 /* The IR function for a declaration with arguments, with derivative operators applied; the body comes with lower_run. */
 Func *lower_func(Lowerer *lowerer, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes);

@@ -85,6 +85,7 @@ struct Lowerer {
     Request *current;             /* being lowered */
     int depth;
     bool too_deep, running;
+    LowerConfig config;
     bool launches;      /* the program launches kernels itself */
     bool asks_machine;  /* something that was handed over asks the machine which thread it is */
     VEC(Inst *) asking; /* ... and what does among the functions that are being lowered */
@@ -182,13 +183,13 @@ typedef struct Fn {
 } Fn;
 
 /* ---- lower.c, type.c */
-const Type *concrete(Fn *f, const Type *type); /* front end, substituted */
-const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
-bool is_simple(const Type *ir);                /* held in a value, not in memory */
-bool has_image_format(const Type *type);       /* do fields of it say one? */
-uint16_t image_format(const Decl *decl);       /* what [format(...)] says; 0: nothing */
-int64_t count_numbers(const Type *ir);         /* floating ones in it */
-bool is_block(const Type *front);              /* a constant buffer, or an array of them */
+void lower_with_calls(Lowerer *l, Request *request); /* at once, for who looks at it */
+const Type *concrete(Fn *f, const Type *type);       /* front end, substituted */
+const Type *ir_type(Fn *f, const Type *type);        /* of a type in the tree */
+bool is_simple(const Type *ir);                      /* held in a value, not in memory */
+bool has_image_format(const Type *type);             /* do fields of it say one? */
+uint16_t image_format(const Decl *decl);             /* what [format(...)] says; 0: nothing */
+bool is_block(const Type *front);                    /* a constant buffer, or an array of them */
 void complete_interfaces(Lowerer *l);
 const Type *part_of_variant(Lowerer *l, const Type *sum, const Type *variant);
 int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */

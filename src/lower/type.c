@@ -88,15 +88,6 @@ bool has_image_format(const Type *type) {
     return found;
 }
 
-int64_t count_numbers(const Type *ir) {
-    int64_t sum = 0;
-    if (ir->kind == TYPE_array) return type_length(ir) * count_numbers(ir->args[0]);
-    if (ir->kind == TYPE_vector) return type_count(ir) * count_numbers(ir->args[0]);
-    if (ir->kind != TYPE_record) return type_is_float(ir);
-    for (int i = 0; i < type_record(ir)->nfields; i++) sum += count_numbers(type_record(ir)->fields[i].type);
-    return sum;
-}
-
 bool is_block(const Type *front) {
     while (front->kind == TYPE_array) front = front->args[0];
     return front->kind == TYPE_buffer && front->number == BUFFER_constant;
