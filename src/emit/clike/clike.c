@@ -27,18 +27,19 @@ static void find_wave(void *user, Inst *inst) {
 /* Of the program's own functions, the one that calls it, itself or through others of the library. */
 static const Func *user_of(const Printer *p, const Func *func) {
     const ReachedFunc *at = reached_func(&p->reached, func);
-    while (at->func->is_library && at->caller) at = at->caller;
-    return at->func;
+    for (int i = 0; at->func->is_library && at->caller && i < p->reached.funcs.count; i++) at = at->caller;
+    return at->func; /* of some that call each other, one */
 }
 
 static void check_capabilities(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count && !(p->file->target->capabilities & TARGET_WAVES); i++) {
-        const Func *func = p->reached.funcs.at[i]->func, *who = user_of(p, func);
+        const Func *func = p->reached.funcs.at[i]->func;
         const Inst *wave = NULL;
         region_walk(func->body, find_wave, &wave);
-        if (wave)
-            clike_fail(p, func->is_library ? who->loc : wave->loc,
-                       "this target has no waves, which '%s' needs", who->name->text);
+        if (!wave) continue;
+        const Func *who = user_of(p, func);
+        clike_fail(p, func->is_library ? who->loc : wave->loc, "this target has no waves, which '%s' needs",
+                   who->name->text);
     }
 }
 
