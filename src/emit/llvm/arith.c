@@ -15,7 +15,7 @@ static LLVMValueRef allow(LLVMValueRef value, LLVMFastMathFlags flags) {
     return value;
 }
 
-static EmitFloats floats_here(const Emitter *e) {
+EmitFloats emit_floats(const Emitter *e) {
     bool precise = e->at->info && (e->at->info->func->flags & FUNC_PRECISE);
     return e->options->level == 0 || precise ? EMIT_floats_strict : e->options->floats;
 }
@@ -27,13 +27,13 @@ LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
         [EMIT_floats_fast] = LLVMFastMathAllowContract | LLVMFastMathAllowReassoc |
                              LLVMFastMathNoSignedZeros | LLVMFastMathAllowReciprocal,
     };
-    return allow(value, freedom[floats_here(e)]);
+    return allow(value, freedom[emit_floats(e)]);
 }
 
 /* Of differentials, whose order is free. */
 static LLVMValueRef free_sum(Emitter *e, LLVMValueRef sum) {
     LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
-    if (floats_here(e) != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
+    if (emit_floats(e) != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
     return allow(sum, e->options->level > 0 ? flags : LLVMFastMathNone);
 }
 

@@ -55,6 +55,8 @@ static bool has_lanes(const char *library) {
 #endif
 }
 
+bool emit_knows_vectors(void) { return is_available; }
+
 const char *emit_lanes_library(const Emitter *e) { return is_available ? "libmvec.so.1" : e->lanes_library; }
 
 static const char sleef[] = "libsleefgnuabi.so.3";

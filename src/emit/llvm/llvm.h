@@ -107,6 +107,7 @@ typedef enum StructRules { STRUCTS_unknown, STRUCTS_x86_64, STRUCTS_aarch64 } St
 
 typedef struct TargetHabits {
     bool has_round_even;    /* in one instruction: else it calls what not every C library has */
+    bool fuses;             /* every processor of the kind has products that are fused with a sum */
     unsigned seldom_called; /* the convention of functions that leave almost all registers as they were */
     int row;                /* bytes that the widest register takes: arrays lie at multiples of it */
     StructRules structs;
@@ -232,6 +233,7 @@ void emit_tag_at(Emitter *e, LLVMValueRef access, const Value *address); /* a lo
 /* With what the options allow: a floating-point instruction, just made. */
 LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value);
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
+EmitFloats emit_floats(const Emitter *e); /* what they allow, here */
 
 /* ---- math.c */
 LLVMValueRef emit_math(Emitter *e, const Inst *inst);
@@ -245,6 +247,7 @@ void emit_lanes_keep(Emitter *e);     /* at the end of the module */
 /* The function of that name in the library of C on vectors of lanes; NULL: there is none. */
 LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs);
 const char *emit_lanes_library(const Emitter *e); /* where they are */
+bool emit_knows_vectors(void);                    /* is LLVM told of them? */
 /* One vector of vectors of equal size, a power of two of them; they are overwritten. */
 LLVMValueRef emit_joined(Emitter *e, LLVMValueRef *parts, unsigned nparts);
 
