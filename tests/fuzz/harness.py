@@ -176,16 +176,18 @@ bool compareForward(int k, Shape s, double base[ROOM], double tangent[ROOM], ino
 // Do the last digits of the input decide the first of the result? Then so does every rounding, and a derivative may round otherwise.
 bool isTouchy(int k, Shape s, double base[ROOM], double y0[ROOM])
 {
-    double size = s.single ? 4e-7l : 4e-15l;
+    double size = s.single ? 4e-7l : 4e-15l, constants[ROOM] = C;
     bool touchy = false;
     for (int trial = 0; trial < 2; trial++)
     {
         for (int i = 0; i < s.nx; i++) X[i] = base[i] * (1.0l + ((i + trial) % 2 == 0 ? size : -size));
+        for (int i = 0; i < s.nc; i++) C[i] = constants[i] * (1.0l + ((i + trial) % 2 == 0 ? size : -size));
         call(k, 0);
         for (int j = 0; j < s.ny; j++)
             if (!isClose(Y[j], y0[j], s.tolerance / 4.0l)) touchy = true;
     }
     X = base;
+    C = constants;
     return touchy;
 }
 
