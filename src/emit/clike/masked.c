@@ -1,7 +1,7 @@
 /* Loops of which the last vector is not full.
  *
  *     float *const kept = slope_all_float(tape);
- *     SLOPE_INDEPENDENT
+ *     SLOPE_FEW_ROUNDS
  *     for (int32_t i = 0; i < SLOPE_WHOLE_VECTORS(14, 8); i++) {
  *         if (i < 14) {
  *             kept[base + i] = 1.0f / (expf(x[i]) + 1.0f);

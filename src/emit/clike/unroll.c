@@ -216,7 +216,7 @@ bool clike_is_in_open_loop(const Inst *inst) {
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
-    if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_INDEPENDENT");
+    if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_FEW_ROUNDS");
     if (!is_one_test(loop)) return NULL;
     const char *wish = wish_for_rounds(p, loop);
     bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_keeps_independent(loop);
