@@ -167,9 +167,13 @@ static bool require_access(Nest *n, Access *access) {
     Val *index = range_narrow_index(access->inst), *others = n->safe;
     if (!range_is_word(type_element(index->type))) return false;
     if (inst_contains(n->loop, access->inst->results[0])) clip_counters(n, access->inst);
-    if (require_linear(n, access, index, false)) return true;
+    bool is_linear = require_linear(n, access, index, false);
+    bool is_curved = is_linear && range_first_of_curves(&access->index) < FACTORS;
+    if (is_linear && !is_curved) return true;
     n->safe = others;
-    return require_linear(n, access, index, true);
+    if (require_linear(n, access, index, true)) return true; /* as constants tell, it stays the program's */
+    n->safe = others;
+    return is_curved && require_linear(n, access, index, false);
 }
 
 bool range_require_access(Nest *n, Access *access) {
