@@ -3,8 +3,7 @@
 #include <llvm-c/Support.h>
 
 /* LLVM builds `default<O3>` with limits that its text of the same passes does not have: loops are unrolled altogether up to a cost of 300, not 150, and functions inlined up to 250,
- * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. Up to four times that cost, LLVM would unroll
- * loops of which it estimates that their rounds become shorter: no benchmark is faster, and the gradient of a ray marcher with materials takes a third longer to compile. The next three
+ * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The next three
  * leave code as it is: LLVM would measure a block of up to 500 instructions anew after each two that it has made one; and in a block with up to 1000 accesses to memory it would ask of each pair whether they may be put in another
  * order. For each value that finds no register, it would look
  * at up to 10,000 ways between blocks where the value could stay in one. What it knows of memory, it uses where it selects instructions, too: without, accesses of a long block hang on one another, and it goes through all of them again and again.
@@ -17,7 +16,6 @@ __attribute__((constructor)) static void set_limits(void) {
     static const char *const words[] = {
         "slope",
         "-unroll-threshold-default=300",
-        "-unroll-max-percent-threshold-boost=100",
         "-inlinedefault-threshold=250",
         "-locally-hot-callsite-threshold=525",
         "-machine-combiner-inc-threshold=0",
