@@ -59,7 +59,7 @@ static void count_call(void *user, Inst *inst) {
     map_put(halves->scratch, &halves->calls, PTR_KEY(inst->callee), (void *)(before + 1));
 }
 
-/* What a half is given by address it is told to be alone (emit/clike/restrict.c), which is lost in a part. */
+/* What a half is given by address it is told to be alone (emit/alone.c), which is lost in a part. */
 static bool is_half(void *user, const Func *callee, const Inst *call) {
     const Halves *halves = user;
     bool is_own = (callee->flags & FUNC_GENERATED) && !(callee->flags & FUNC_EXPORT);

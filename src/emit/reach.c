@@ -64,6 +64,7 @@ static bool is_short(const Inst *loop) {
 
 static void note_loop(ReachedFunc *info, const Inst *loop) {
     int loops = inst_loops_around(loop) + 1;
+    info->all_loops++;
     if (info->loops < loops) info->loops = loops;
     info->needs |= NEEDS_LOOP;
     if (is_short(loop)) info->needs |= NEEDS_LOOP_ROWS;
@@ -163,9 +164,23 @@ static void join(ReachedFunc *info) {
     root->whole += info->size;
 }
 
+/* Compilers copy what is small to all places that call it. Where a function has many of these, there is no room for all copies. */
+static void count_copies(const ReachedFunc *caller) {
+    enum { MOST_LOOPS_COPIED = 64 };
+    for (int i = 0; i < caller->callees.count; i++) caller->callees.at[i]->in_caller = 0;
+    for (int i = 0; i < caller->callees.count; i++) {
+        ReachedFunc *callee = caller->callees.at[i];
+        int64_t copies = ++callee->in_caller;
+        if (copies > 1 &&
+            (copies * callee->size > MOST_JOINED || copies * callee->all_loops > MOST_LOOPS_COPIED))
+            callee->is_too_much = true;
+    }
+}
+
 /* Callers come first, as they were reached. */
 static void join_all(const Reached *reached) {
     for (int i = 0; i < reached->funcs.count; i++) join(reached->funcs.at[i]);
+    for (int i = 0; i < reached->funcs.count; i++) count_copies(reached->funcs.at[i]);
 }
 
 void reach_on_stack(ReachedFunc *info) {
@@ -276,7 +291,8 @@ Reached emit_reach(Arena *arena, Module *module, bool wide) {
     find_cycles(&reached);
     if (!reached.missing) reach_work(&reached);
     spread_needs(&reached);
-    if (!reached.missing) reach_tapes(&reached), reach_nests(&reached), reach_beside(&reached);
+    if (!reached.missing)
+        reach_tapes(&reached), reach_nests(&reached), reach_beside(&reached), reach_alone(&reached);
     spread_needs(&reached);
     list_globals(&reached, module);
     return reached;

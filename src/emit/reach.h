@@ -58,10 +58,12 @@ typedef struct ReachedFunc {
     int calls, size;            /* places that call it, but for unlikely ones; instructions it has */
     struct ReachedFunc *caller; /* one of those */
     int loops_around, loops;    /* around that call; in each other, at most, in itself */
+    int all_loops;              /* in itself */
+    int in_caller;              /* places that call it, in the function that is looked at */
     struct ReachedFunc
         *root;        /* of its own, with others, is to become one function; itself: it stands alone */
     int whole;        /* instructions of all that have it as root */
-    bool is_too_much; /* what calls it in one place has no room for it */
+    bool is_too_much; /* what calls it has no room for it */
     VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
     VEC(struct ReachedFunc *) callers;
     VEC(struct ReachedGlobal *) globals; /* that it mentions */
@@ -95,6 +97,7 @@ typedef struct Reached {
     Map at_once;    /* Inst: loops of which several rounds are done at once; int: how many */
     Map left;       /* Inst: loops in these; Func: what they call */
     Map beside;     /* Inst: outermost loops that do little beside others; NULL: it is none */
+    Map alone;      /* Param: a `ref` that nothing else leads to */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
     int64_t statics_size, shared_size;
@@ -148,6 +151,12 @@ int emit_rounds_at_once(const Reached *reached, const Inst *loop);
 void reach_beside(Reached *reached);
 bool emit_is_beside(const Reached *reached,
                     const Inst *inst); /* the loop, or one around it, does little beside others */
+
+/* ---- alone.c */
+void reach_alone(Reached *reached);
+bool emit_is_alone(const Reached *reached,
+                   const Param *param); /* nothing else leads to what it is given by address, during a call */
+bool emit_is_outlined(const Func *func); /* a nest of loops that was taken out of another */
 
 /* ---- sums.c */
 /* Additions that the groups of a GPU may keep until they end. */

@@ -12,7 +12,8 @@
 #define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
 #define MAX_DEPTH                                                                                            \
     16 /* likewise: copies in copies; or long chains of calls would cost the square of their length */
-#define MAX_LOOPS 5 /* likewise: loops in loops, which cost LLVM more than the square of their number */
+#define MAX_LOOPS        5 /* likewise: loops in loops, which cost LLVM more than the square of their number */
+#define MAX_COPIED_LOOPS 64 /* likewise: loops that follow each other, which cost its square */
 
 /* The functions whose copies are around. */
 typedef struct Chain {
@@ -20,9 +21,17 @@ typedef struct Chain {
     const struct Chain *outer;
 } Chain;
 
+typedef struct Room {
+    int64_t size, loops;
+} Room;
+
 typedef struct Inliner {
     Func *func;
     InlinePolicy policy;
+    Arena *scratch;
+    Map calls;   /* Func -> places in the function that call it, before anything was copied */
+    Map fitting; /* Func: copies for all of these have room; NULL: they have not */
+    Room taken;  /* by those that have */
     int growth, depth;
     bool changed;
 } Inliner;
@@ -106,9 +115,10 @@ static bool is_small(const Inliner *n, const Func *func) {
 }
 
 /* Takes the size of a region from `left`, with all that would be copied into it. */
-static void take_whole(const Inliner *n, const Region *region, int *left, const Chain *chain, int depth) {
-    for (const Inst *inst = region->first; inst && *left >= 0; inst = inst->next) {
-        --*left;
+static void take_whole(const Inliner *n, const Region *region, Room *left, const Chain *chain, int depth) {
+    for (const Inst *inst = region->first; inst && left->size >= 0; inst = inst->next) {
+        left->size--;
+        left->loops -= inst->op == OP_loop;
         for (int i = 0; i < inst->nregions; i++) take_whole(n, inst->regions[i], left, chain, depth);
         bool copied = inst->op == OP_call && depth < MAX_DEPTH && !is_in(chain, inst->callee) &&
                       is_small(n, inst->callee);
@@ -118,27 +128,54 @@ static void take_whole(const Inliner *n, const Region *region, int *left, const 
     }
 }
 
-static bool fits_whole(const Inliner *n, const Func *callee) {
-    int left = n->policy.max_whole ? n->policy.max_whole - n->growth : INT_MAX;
-    if (n->policy.max_each && n->policy.max_each < left) left = n->policy.max_each;
+static void count_calls(void *user, Inst *inst) {
+    Inliner *n = user;
+    if (inst->op != OP_call) return;
+    uintptr_t before = (uintptr_t)map_get(&n->calls, PTR_KEY(inst->callee));
+    map_put(n->scratch, &n->calls, PTR_KEY(inst->callee), (void *)(before + 1));
+}
+
+/* Copies for some of many calls would be code of both kinds: each is differentiated by itself, and what is called as well. A few instructions are less than a call. */
+static bool has_room(Inliner *n, const Func *callee, Room whole) {
+    enum { FEW = 16 };
+    int64_t most = n->policy.max_whole ? n->policy.max_whole : INT_MAX;
+    bool is_short = whole.size <= FEW && whole.loops == 0;
+    if (!is_short && map_has(&n->fitting, PTR_KEY(callee)))
+        return map_get(&n->fitting, PTR_KEY(callee)) != NULL;
+    int64_t calls = is_short ? 1 : (int64_t)(uintptr_t)map_get(&n->calls, PTR_KEY(callee));
+    Room all = {n->taken.size + whole.size * calls, n->taken.loops + whole.loops * calls};
+    bool fits = all.size <= most && all.loops <= MAX_COPIED_LOOPS;
+    if (fits) n->taken = all;
+    map_put(n->scratch, &n->fitting, PTR_KEY(callee), fits ? n : NULL);
+    return fits;
+}
+
+/* What a copy calls was looked at with it. */
+static bool fits_whole(Inliner *n, const Func *callee) {
+    int64_t most = n->policy.max_whole ? n->policy.max_whole - n->growth : INT_MAX;
+    if (n->policy.max_each && n->policy.max_each < most) most = n->policy.max_each;
+    if (most == INT_MAX) return true;
+    Room left = {.size = most};
     Chain chain = {callee, NULL};
-    if (left < INT_MAX) take_whole(n, callee->body, &left, &chain, n->depth);
-    return left >= 0;
+    take_whole(n, callee->body, &left, &chain, n->depth);
+    return left.size >= 0 && (n->depth > 0 || has_room(n, callee, (Room){most - left.size, -left.loops}));
 }
 
 static bool fits_nest(const Inst *call, Shape shape) {
     return shape.loops == 0 || shape.loops + inst_loops_around(call) <= MAX_LOOPS;
 }
 
-static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
+static bool may_inline(Inliner *n, const Inst *call, Shape shape) {
     const Func *callee = call->callee;
     bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
     if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
-    small = small && fits_whole(n, callee) && (n->policy.max_size == INT_MAX || fits_nest(call, shape));
+    small = small && (n->policy.max_size == INT_MAX || fits_nest(call, shape));
     bool full = n->policy.max_growth && n->func->module->inlined >= n->policy.max_growth;
-    if (!(callee->flags & FUNC_INLINE) && (!small || full) && !meets_others(callee)) return false;
-    return !n->policy.may || n->policy.may(n->policy.user, callee, call);
+    bool must = (callee->flags & FUNC_INLINE) || meets_others(callee);
+    if (!must && (!small || full)) return false;
+    if (n->policy.may && !n->policy.may(n->policy.user, callee, call)) return false;
+    return must || fits_whole(n, callee);
 }
 
 /* ---- copying */
@@ -233,10 +270,12 @@ static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain 
 
 bool opt_inline(Func *func, InlinePolicy policy) {
     if (!func->body) return false;
-    Inliner n = {.func = func, .policy = policy};
+    Inliner n = {.func = func, .policy = policy, .scratch = arena_scratch(func->module->arena)};
     Chain chain = {func, NULL};
+    region_walk(func->body, count_calls, &n);
     inline_range(&n, func->body->first, NULL, &chain);
     ir_resolve_func(func);
+    arena_free(n.scratch);
     return n.changed;
 }
 

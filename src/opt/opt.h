@@ -16,7 +16,7 @@ typedef struct InlinePolicy {
     int max_each; /* instructions of a callee with what would be copied into it; 0: any number */
     int64_t
         max_growth; /* instructions added to the whole module, beyond which only these are taken; 0: any number */
-    /* Asked last, about every callee that could be inlined, [ForceInline] included: what has a derivative of its own
+    /* Asked about every callee that is small enough to be inlined, [ForceInline] included: what has a derivative of its own
      * must not be inlined before it is differentiated, nor a call under no_diff (its flag). NULL: all may be.
      * [noinline] is never asked about. */
     bool (*may)(void *user, const Func *callee, const Inst *call);

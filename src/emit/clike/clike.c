@@ -152,7 +152,6 @@ static void print_module(Printer *p, Text *out) {
     if (p->dialect->warp_sums) p->sums = emit_waiting_sums(&p->reached, p->module);
     clike_name_functions(p);
     clike_name_enums(p);
-    clike_find_alone(p);
     for (int i = 0; i < p->reached.globals.count; i++) clike_global_name(p, p->reached.globals.at[i]->global);
     clike_declare_globals(p);
     clike_declare_functions(p);

@@ -277,7 +277,6 @@ struct Printer {
     Map results_fields; /* Func -> const char **: what is in there */
     Map global_names;
     Map field_names;      /* Record -> const char **: of each field */
-    Map alone;            /* Param -> not NULL: a `ref` that nothing else leads to: restrict.c */
     Map sizes;            /* ReachedFunc -> instructions, with what is inlined */
     Map punned;           /* Type -> not NULL: records that pointers to others are made to point to */
     Map reserved;         /* Name -> not NULL: types that may come */
@@ -326,9 +325,6 @@ bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
                     const char *name);             /* as a variable: not as a member, nor inside a string */
 Map clike_variables(Printer *p, const char *text); /* all that it mentions, by name */
-
-/* ---- restrict.c */
-void clike_find_alone(Printer *p);
 
 /* ---- whole.c */
 bool clike_begin_whole(Printer *p,
@@ -568,7 +564,6 @@ void clike_group(Printer *p);                          /* the body of one */
 const char *clike_spread(Printer *p, const Type *type, const char *name, bool as_value); /* this thread's */
 
 /* ---- outlined.c */
-bool clike_is_outlined(const Func *func); /* a nest of loops that was taken out of another */
 /* Of its buffers: */
 const char *clike_name_apart(Printer *p, const char *wish);
 const char *clike_declare_apart(Printer *p, const Param *param, const char *name);

@@ -96,7 +96,7 @@ static const char **param_names(Printer *p, const Func *func) {
         for (const char *const *own = p->dialect->kernel_names; *own; own++) clike_unique(p, &at.names, *own);
     for (int i = 0; i < func->nparams; i++) {
         Name name = func->params[i].name;
-        const char *other = clike_is_outlined(func) ? "t" : func->flags & FUNC_GENERATED ? "kept" : "arg";
+        const char *other = emit_is_outlined(func) ? "t" : func->flags & FUNC_GENERATED ? "kept" : "arg";
         const char *wish = name ? emit_c_name(&p->arena, name->text) : other;
         bool is_apart = func->params[i].flags & PARAM_APART;
         names[i] = is_apart ? clike_name_apart(p, wish) : clike_local(p, wish);
@@ -108,8 +108,7 @@ static const char **param_names(Printer *p, const Func *func) {
 const char *clike_declare_pointer_param(Printer *p, const Param *param, const char *name) {
     if (param->flags & PARAM_APART) return clike_declare_apart(p, param, name);
     if (!(param->flags & PARAM_BY_ADDRESS)) return clike_declare_value(p, param->type, name);
-    bool is_alone = param->dir != DIR_ref || map_has(&p->alone, PTR_KEY(param));
-    if (is_alone && !p->file->header) /* nobody else writes there during the call */
+    if (emit_is_alone(&p->reached, param) && !p->file->header) /* nobody else writes there during the call */
         name = clike_format(p, "%s %s", clike_helper(p, "SLOPE_RESTRICT"), name);
     const char *text = clike_declare(p, type_pointer(p->module->types, param->type), name);
     return clike_is_const_param(param) ? clike_format(p, "const %s", text) : text;
@@ -287,7 +286,7 @@ static const char *description(Printer *p, const Func *func, const char *name) {
          ": from the derivative of its result to those of its parameters, which are zero before"},
     };
     const char *what = func->name->text, *number = strrchr(what, '.');
-    if (clike_is_outlined(func)) return NULL;
+    if (emit_is_outlined(func)) return NULL;
     bool is_overload = number && number[1] && !number[1 + strspn(number + 1, "0123456789")];
     if (strcmp(what, name) == 0 || is_overload || strstr(what, "*/")) return NULL;
     for (size_t i = 0; i < sizeof made / sizeof *made && (func->flags & FUNC_GENERATED); i++)

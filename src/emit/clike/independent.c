@@ -75,14 +75,14 @@ static Spot spot_of_counter(const Inst *loop, const Val *address) {
     return spot;
 }
 
-/* Of those that a nest of loops is given, each is another one; of others, those that C is told are alone (restrict.c). */
+/* Of those that a nest of loops is given, each is another one; of others, those that C is told are alone (emit/alone.c). */
 static bool is_variable(const Rounds *rounds, const Val *root) {
     if (root->kind == VAL_inst) return root->inst->op == OP_var;
     if (root->kind != VAL_param || root->region->owner) return false;
-    if (clike_is_outlined(root->region->func)) return true;
+    if (emit_is_outlined(root->region->func)) return true;
     const Param *param = &root->region->func->params[root->index];
     return rounds->printer && (param->flags & PARAM_BY_ADDRESS) &&
-           (param->dir != DIR_ref || map_has(&rounds->printer->alone, PTR_KEY(param)));
+           emit_is_alone(&rounds->printer->reached, param);
 }
 
 static bool is_array_outside(const Rounds *rounds, const Val *root) {
@@ -122,7 +122,7 @@ static bool find_index(const Inst *loop, const Val *index, Element *element) {
 }
 
 static bool is_given(const Val *buffer) {
-    return buffer->kind == VAL_param && !buffer->region->owner && clike_is_outlined(buffer->region->func);
+    return buffer->kind == VAL_param && !buffer->region->owner && emit_is_outlined(buffer->region->func);
 }
 
 static bool note_element(Rounds *rounds, Val *address, bool is_written) {

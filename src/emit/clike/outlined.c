@@ -4,12 +4,6 @@
  *         const Buffer_float to = {to_at, to_count}; */
 #include "emit/clike/clike.h"
 
-bool clike_is_outlined(const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if (func->params[i].flags & PARAM_APART) return true;
-    return false;
-}
-
 /* C++ has names with two underscores for itself. */
 static const char *longer(Printer *p, const char *name, const char *end) {
     bool is_open = name[strlen(name) - 1] == '_';

@@ -30,7 +30,7 @@ static const Inst *only_loop(const Func *func) {
 }
 
 bool clike_is_tried(const Printer *p, const Func *func) {
-    bool is_alone = clike_is_outlined(func) && func->nresults == 0 && !clike_takes_thread(p, func);
+    bool is_alone = emit_is_outlined(func) && func->nresults == 0 && !clike_takes_thread(p, func);
     const Inst *loop = is_alone && clike_has_vectors(p) ? only_loop(func) : NULL;
     return loop && clike_turns_rows_anew(p, loop);
 }

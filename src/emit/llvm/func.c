@@ -155,7 +155,7 @@ static bool *find_escapes(Emitter *e, const Func *func);
 
 static void address_attributes(Emitter *e, LLVMValueRef function, unsigned index, const Param *param,
                                bool escapes) {
-    if (param->dir == DIR_ref) return;
+    if (!emit_is_alone(&e->reached, param)) return;
     Layout layout = type_layout(param->type, LAYOUT_scalar);
     emit_attribute(e, function, index, "noalias", 0);
     emit_attribute(e, function, index, "nonnull", 0);
