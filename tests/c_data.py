@@ -171,7 +171,7 @@ def element_of(code, kind):
     """Of a buffer or what a pointer leads to; None: it is neither."""
     inside = members(code, kind.name)
     if kind.is_pointer:
-        return Kind(kind.name)
+        return Kind(f"{kind.name}_whole") if members(code, f"{kind.name}_whole") else Kind(kind.name)
     if not kind.sizes and set(inside) >= {"data", "count"}:
         return inside["data"]._replace(is_pointer=False)
     return None
@@ -267,7 +267,7 @@ def set_one_place(code, said, kind, data, folder):
         return f"static const {kind.declare(f'set_{name}')} = {{{numbers}}};", f"memcpy(&{said}, &set_{name}, sizeof {said});"
     storage, fill = memory(code, said, element, data, folder)
     if kind.is_pointer:
-        return storage, f"{fill}{said} = bound_{name}.at;"
+        return storage, f"{fill}{said} = ({kind.name} *)(void *)bound_{name}.at;"
     pointed = f"__typeof__({element.declare('').strip()})"
     return storage, (f"{fill}{said}.data = ({pointed} *)(void *)bound_{name}.at, "
                      f"{said}.count = (sizeof bound_{name}.at) / sizeof({pointed});")
@@ -300,10 +300,23 @@ def behind_pointers(code, names):
             [f"{said} = &behind_{identifier(said)};" for said in found])
 
 
+def whole_structs(code, values):
+    """Types of structs that pointers lead to with as much of the array of any length behind them as is set."""
+    for name, data in values:
+        _, kind = find(code, name)
+        rest = kind and re.search(rf"/\* then (\w+) \w+\[\] \*/\n}} {kind.name};", code)
+        if rest:
+            sizes = [sum(1 for _ in leaves(code, Kind(part))) for part in (kind.name, rest[1])]
+            count = (len(data.split(",")) - sizes[0]) // sizes[1]
+            yield f"typedef struct {kind.name}_whole {{ {kind.name} head; {rest[1]} rest[{count}]; }} {kind.name}_whole;\n"
+
+
 def set_up(code, values, printed, source):
     """C that gives variables their data before main, and prints some after it; None: it cannot be said so."""
     text = source.read_text()
     try:
+        wholes = "".join(whole_structs(code, values))
+        code += wholes
         storage, before = behind_pointers(code, [name for name, _ in values])
         for name, data in values:
             declared, statement = set_one(code, name, data, source.parent)
@@ -315,6 +328,6 @@ def set_up(code, values, printed, source):
         after = [print_one(code, name) for name in printed]
     except Unknown:
         return None
-    return "\n".join(["", '#pragma GCC diagnostic ignored "-Wmissing-braces"', *storage,
+    return "\n".join(["", '#pragma GCC diagnostic ignored "-Wmissing-braces"', wholes, *storage,
                       f"__attribute__((constructor)) static void set_up(void) {{ {' '.join(before)} }}",
                       f"__attribute__((destructor)) static void show_at_the_end(void) {{ {' '.join(after)} }}", ""])

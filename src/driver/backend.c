@@ -327,17 +327,23 @@ static int lower_public(Unit *unit, Decl *decl) {
     return count;
 }
 
-/* All entry points, with main where a program is made that begins there; or main and what is public. */
-static SlopeStatus choose_all(SlopeProgram *program, const EmitTarget *target) {
+static SlopeStatus choose_main(SlopeProgram *program) {
     Func *func;
+    return driver_find_entry(program, "main", &func);
+}
+
+/* All entry points, with main where a program is made that begins there; or main and what is public. Whoever includes a header of that has a main. */
+static SlopeStatus choose_all(SlopeProgram *program, const EmitTarget *target, bool is_included) {
     SlopeStatus status = unit_check(program->unit);
     if (status != SLOPE_STATUS_ok) return status;
     int entries = driver_count_entries(program, NULL), mains = driver_count_entries(program, "main");
     if (entries) status = driver_all_entries(program);
-    bool begins = mains && (!entries || target->capabilities & TARGET_STARTS);
-    if (begins && status == SLOPE_STATUS_ok) status = driver_find_entry(program, "main", &func);
-    if (entries) return status;
-    if (lower_public(program->unit, program->unit->module) + mains > 0) return status;
+    bool begins = mains && (entries ? (target->capabilities & TARGET_STARTS) != 0 : !is_included);
+    if (begins && status == SLOPE_STATUS_ok) status = choose_main(program);
+    if (entries || status != SLOPE_STATUS_ok) return status;
+    int others = lower_public(program->unit, program->unit->module);
+    if (mains && !begins && !others) return choose_main(program);
+    if (mains + others > 0) return status;
     diag_report(&program->diags, DIAG_nothing_to_build, 0,
                 program->path ? program->path->text : "the program");
     diag_note(&program->diags, DIAG_note_what_is_built, 0);
@@ -348,7 +354,8 @@ static SlopeStatus choose_functions(SlopeProgram *program, const EmitTarget *tar
                                     const SlopeBuildOptions *options) {
     Func *func;
     SlopeStatus status = SLOPE_STATUS_ok;
-    if (options->entry_count == 0) return choose_all(program, target);
+    bool is_included = options->header || options->header_path;
+    if (options->entry_count == 0) return choose_all(program, target, is_included);
     for (int i = 0; i < options->entry_count && status == SLOPE_STATUS_ok; i++) {
         const char *name = options->entries[i];
         status = strcmp(name, "main") == 0 ? driver_find_entry(program, name, &func)

@@ -233,7 +233,7 @@ Val *build_elem(Builder *b, Val *address, Val *index, bool unchecked) {
 Val *build_offset(Builder *b, Val *pointer, Val *count) {
     Val *args[] = {pointer, count};
     if (!b->no_fold && val_is_zero(ir_resolve(count))) return ir_resolve(pointer);
-    return inst_result(emit(b, OP_offset, pointer->type, args, 2));
+    return build_op(b, OP_offset, pointer->type, args, 2);
 }
 
 Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),

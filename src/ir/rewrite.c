@@ -267,6 +267,16 @@ static Val *rewrite_guarded(const Rewrite *r) {
 
 /* ---- entry */
 
+/* A pointer that is moved on from an element of a buffer leads to another one, whose index is tested like any other. */
+static Val *rewrite_offset(const Rewrite *r) {
+    if (!is_inst(r->args[0], OP_buffer_elem) || inst_has(r->args[0]->inst, INST_UNCHECKED)) return NULL;
+    const Type *wide = type_basic(module_of(r)->types, TYPE_int64);
+    Val *from = operand(r->args[0], 1), *index = r->args[1];
+    if (!val_is_zero(from))
+        index = build_binary(r->b, OP_add, build_convert(r->b, from, wide), build_convert(r->b, index, wide));
+    return build_buffer_elem(r->b, operand(r->args[0], 0), index, inst_has(r->args[0]->inst, INST_WRITES));
+}
+
 Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs) {
     Rewrite r = {b, op, type, args, nargs};
     Val *result = op_has(op, OP_ELEMENTWISE) ? rewrite_elementwise(&r) : NULL;
@@ -288,6 +298,7 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
     case OP_vec: return rewrite_vec(&r);
     case OP_extract: return rewrite_extract(&r);
     case OP_insert: return rewrite_insert(&r);
+    case OP_offset: return rewrite_offset(&r);
     default: return NULL;
     }
 }

@@ -33,13 +33,15 @@ typedef enum Level {
 typedef struct Value {
     const char *text; /* NULL: nothing yet */
     Level level;
-    bool is_place;      /* of an address: the text is the lvalue that it points to */
-    bool raw;           /* of an address: maybe not aligned, or of another type: accessed byte by byte */
-    bool constant;      /* of an address: to be read only */
-    bool steady;        /* of an address: nobody writes there */
-    bool reads;         /* memory that may change */
-    bool named;         /* the text is a variable of its own */
-    bool guarded;       /* of an address: maybe out of range; it has a text for each use, see clike_operand */
+    bool is_place;    /* of an address: the text is the lvalue that it points to */
+    bool raw;         /* of an address: maybe not aligned, or of another type: accessed byte by byte */
+    bool constant;    /* of an address: to be read only */
+    bool steady;      /* of an address: nobody writes there */
+    bool reads;       /* memory that may change */
+    bool named;       /* the text is a variable of its own */
+    bool guarded;     /* of an address: maybe out of range; it has a text for each use, see clike_operand */
+    const char *bare; /* of a raw address: a pointer of any type, of which the text is a cast; or NULL */
+    Level bare_level;
     const char *offset; /* of an object in a byte buffer, where there are no pointers */
     const char
         *bits; /* of a signed integer: the unsigned one of the same bits; NULL: the text, with a cast */
@@ -534,6 +536,7 @@ void clike_printf(Printer *p, const Inst *inst);
 const char *clike_string(Printer *p, Str text); /* a literal */
 
 /* ---- value.c */
+const char *clike_id_name(int index);                   /* of what thread_id gives */
 const char *clike_name_value(Printer *p, const Val *v); /* a fresh name */
 const char *clike_local(Printer *p, const char *wish);  /* likewise */
 void clike_consume(Printer *p, const Inst *inst);       /* its operands are about to be used */

@@ -145,9 +145,7 @@ static void uniform(Printer *p, const Global *global, const char *declaration) {
 /* ---- the dialect */
 
 static const char *thread_id(Printer *p, int index) {
-    static const char *const fields[] = {"thread_id",  "group_id",    "local_id", "local_index",
-                                         "group_size", "group_count", "wave_size"};
-    return clike_format(p, "thread->%s", fields[index]);
+    return clike_format(p, "thread->%s", clike_id_name(index));
 }
 
 static void declare_kernel(Printer *p, const Func *func, const char **names) {

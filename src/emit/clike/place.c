@@ -27,18 +27,34 @@ static Value part(Value whole, const char *text) {
     whole.text = text;
     whole.level = LEVEL_primary;
     whole.is_place = true;
+    whole.bare = NULL;
     return whole;
 }
 
-/* A part of what may have another type: by its distance. */
+/* A pointer of any type: for functions that take all of them, or to be cast. */
+static Value bare_pointer(Printer *p, Value address, const Type *target) {
+    if (address.bare) return clike_value(address.bare, address.bare_level);
+    bool is_taken = address.is_place && target->kind != TYPE_array;
+    return clike_value(clike_pointer(p, address, target, true), is_taken ? LEVEL_unary : address.level);
+}
+
+/* The same address, said in another way. */
+static Value cast_to(Printer *p, Value address, const Type *pointer, Value bare) {
+    address.text = clike_format(p, "(%s)(void *)%s", clike_type(p, pointer), clike_in(p, bare, LEVEL_unary));
+    address.level = LEVEL_unary;
+    address.bare = address.constant ? NULL : bare.text;
+    address.bare_level = bare.level;
+    address.is_place = address.constant = false;
+    return address;
+}
+
+/* A part of what may have another type: by its distance; NULL: it is where the whole is. */
 static Value raw_part(Printer *p, Value whole, const Type *type, const Type *target, const char *distance) {
-    Value start = clike_value(clike_pointer(p, whole, type, true), LEVEL_choice);
-    Value result = part(whole, clike_format(p, "(%s)(void *)((char *)%s + %s)",
-                                            clike_type(p, type_pointer(p->module->types, target)),
-                                            clike_in(p, start, LEVEL_unary), distance));
-    result.level = LEVEL_unary;
-    result.is_place = result.constant = false;
-    return result;
+    Value bare = bare_pointer(p, whole, type);
+    if (distance)
+        bare = clike_value(clike_format(p, "(char *)%s + %s", clike_in(p, bare, LEVEL_unary), distance),
+                           LEVEL_sum);
+    return cast_to(p, whole, type_pointer(p->module->types, target), bare);
 }
 
 static Value member(Printer *p, Value whole, const char *name) {
@@ -66,7 +82,7 @@ static Value field(Printer *p, const Inst *inst, bool reading) {
     if (clike_is_nothing(type) && !behind) return clike_nowhere(p, type);
     if (!whole.raw && !behind) return member(p, whole, clike_field(p, record, inst->index));
     long long offset = (long long)type_field_offset(record, inst->index, LAYOUT_scalar);
-    return raw_part(p, whole, record, type, clike_format(p, "%lld", offset));
+    return raw_part(p, whole, record, type, offset ? clike_format(p, "%lld", offset) : NULL);
 }
 
 static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
@@ -124,6 +140,7 @@ static Value moved(Printer *p, const Inst *inst) {
         clike_format(p, "%s + %s", pointer.is_place ? start.text : clike_in(p, pointer, LEVEL_sum), by);
     pointer.level = LEVEL_sum;
     pointer.is_place = false;
+    pointer.bare = NULL;
     pointer.reads |= count.reads;
     return pointer;
 }
@@ -183,17 +200,20 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
 static Value buffer_bytes(Printer *p, const Inst *inst, bool reading) {
     Value buffer = clike_operand(p, inst, 0), offset = clike_operand(p, inst, 1);
     const Type *target = target_of(inst->results[0]);
-    const char *pointer = clike_type(p, inst->results[0]->type), *data = clike_in(p, buffer, LEVEL_primary);
+    const char *data = clike_in(p, buffer, LEVEL_primary);
     int64_t size = type_layout(target, LAYOUT_scalar).size;
     if (size > p->largest) p->largest = size;
-    const char *text =
-        is_checked(p, inst)
-            ? clike_format(p, "(%s)%s(%s%s.data, %s.count, %s, %lld)", pointer,
-                           clike_helper(p, reading ? "slope_bytes_read" : "slope_bytes_at"),
-                           reading ? "" : thread_first(p), data, data, offset.text, (long long)size)
-            : clike_format(p, "(%s)(void *)(%s.data + %s)", pointer, data,
-                           clike_in(p, offset, LEVEL_product));
-    Value value = clike_value(text, LEVEL_unary);
+    bool is_tested = is_checked(p, inst);
+    const char *bare =
+        is_tested ? clike_format(p, "%s(%s%s.data, %s.count, %s, %lld)",
+                                 clike_helper(p, reading ? "slope_bytes_read" : "slope_bytes_at"),
+                                 reading ? "" : thread_first(p), data, data, offset.text, (long long)size)
+                  : clike_format(p, "%s.data + %s", data, clike_in(p, offset, LEVEL_product));
+    Value value = clike_value(clike_format(p, is_tested ? "(%s)%s" : "(%s)(void *)(%s)",
+                                           clike_type(p, inst->results[0]->type), bare),
+                              LEVEL_unary);
+    value.bare = bare;
+    value.bare_level = is_tested ? LEVEL_primary : LEVEL_sum;
     value.raw = true;
     value.reads = buffer.reads || offset.reads;
     return value;
@@ -241,15 +261,17 @@ bool clike_text_literal(Printer *p, const Inst *inst, Value *result) {
 static Value pointer_cast(Printer *p, const Inst *inst) {
     const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
     Value value, operand = clike_operand(p, inst, 0);
-    if (from->kind == TYPE_pointer && clike_text_literal(p, inst, &value)) return value;
-    const char *text =
-        from->kind == TYPE_pointer ? clike_pointer(p, operand, from->args[0], false) : operand.text;
-    value = clike_value(clike_format(p, "(%s)(%s)%s", clike_type(p, to),
-                                     from->kind == TYPE_pointer ? "void *" : "intptr_t",
-                                     clike_in(p, clike_value(text, LEVEL_choice), LEVEL_unary)),
-                        LEVEL_unary);
-    value.raw = from->kind == TYPE_pointer ? from != to : false;
-    value.reads = operand.reads;
+    if (from->kind != TYPE_pointer) {
+        value = clike_value(
+            clike_format(p, "(%s)(intptr_t)%s", clike_type(p, to), clike_in(p, operand, LEVEL_unary)),
+            LEVEL_unary);
+        value.reads = operand.reads;
+        return value;
+    }
+    if (clike_text_literal(p, inst, &value)) return value;
+    value = cast_to(p, operand, to, bare_pointer(p, operand, from->args[0]));
+    value.raw = from != to;
+    value.steady = false;
     return value;
 }
 
@@ -381,7 +403,7 @@ static const char *element_call(Printer *p, const char *what, const Inst *elemen
 static Value load_from(Printer *p, const Type *type, Value address) {
     if (address.raw)
         return clike_value(
-            clike_format(p, "%s(%s)", clike_bytes(p, "load", type), clike_pointer(p, address, type, true)),
+            clike_format(p, "%s(%s)", clike_bytes(p, "load", type), bare_pointer(p, address, type).text),
             LEVEL_primary);
     const char *place = clike_place(p, address, type);
     return clike_value(place, place[0] == '*' ? LEVEL_unary : LEVEL_primary);
@@ -419,7 +441,9 @@ static void store(Printer *p, const Inst *inst) {
     Value address = clike_operand(p, inst, 0);
     bool is_far = ir_space(inst->args[0]->type) != SPACE_local && !p->at->whole.access;
     if (address.raw)
-        clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
+        clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type),
+                   address.constant ? clike_pointer(p, address, type, false)
+                                    : bare_pointer(p, address, type).text,
                    value);
     else if (is_far && type->kind == TYPE_vector && p->dialect->puts_lanes)
         clike_line(p, "%s(%s, %s);", clike_put_vector(p, type), clike_pointer(p, address, type, false),

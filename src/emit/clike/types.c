@@ -93,6 +93,13 @@ static int64_t padding_of(const Type *type) {
     return (end + align - 1) / align * align < whole ? whole - end : 0;
 }
 
+/* An array of any length that a struct ends with is behind the struct: its element, or NULL. */
+static const Type *rest_of(const Record *record) {
+    const Type *type = record->nfields ? record->fields[record->nfields - 1].type : NULL;
+    bool is_rest = type && type->kind == TYPE_array && type_length(type) == 0;
+    return is_rest && !clike_is_nothing(type->args[0]) ? type->args[0] : NULL;
+}
+
 void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name) {
     const Record *record = type_record(type);
     bool punned = map_has(&p->punned, PTR_KEY(type));
@@ -108,6 +115,11 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
     if (empty) text_add(text, STR("    char nothing;\n"));
     else if (padding_of(type) > 0)
         text_printf(text, "    unsigned char slope_padding[%lld];\n", (long long)padding_of(type));
+    const Type *rest = rest_of(record);
+    if (rest)
+        text_printf(
+            text, "    /* then %s */\n",
+            clike_declare(p, rest, clike_format(p, "%s[]", clike_field(p, type, record->nfields - 1))));
     text_printf(text, "} %s;\n", name);
 }
 

@@ -23,6 +23,12 @@ static const char *name_of_field(Printer *p, const Inst *field) {
     return whole && *name == 'd' ? clike_format(p, "d%s", whole) : whole;
 }
 
+const char *clike_id_name(int index) {
+    static const char *const names[] = {"thread_id",  "group_id",    "local_id", "local_index",
+                                        "group_size", "group_count", "wave_size"};
+    return names[index];
+}
+
 /* What somebody would call it, as what it is read from is called; NULL: nothing comes to mind. */
 static const char *called(Printer *p, const Val *v) {
     if (v->name) return emit_c_name(&p->arena, v->name->text);
@@ -33,6 +39,7 @@ static const char *called(Printer *p, const Val *v) {
     case OP_global: return emit_c_name(&p->arena, inst->global->name->text);
     case OP_load: return called(p, ir_resolve(inst->args[0]));
     case OP_field: return name_of_field(p, inst);
+    case OP_thread_id: return clike_id_name(inst->index);
     case OP_elem:
         if (inst->args[0]->type->args[0]->kind != TYPE_vector) return called(p, ir_resolve(inst->args[0]));
         if (!val_is_int(ir_resolve(inst->args[1]), &lane)) return NULL;
@@ -212,6 +219,8 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
         write_down(p, v, value);
         return;
     }
+    if (v->type->kind == TYPE_pointer && clike_is_nothing(v->type->args[0]) && !value.reads)
+        return; /* nowhere: only calls are told of it */
     bool is_short = value.guarded || strlen(value.text) <= LONGEST;
     if (is_address(inst) && !value.guarded && !value.reads && is_short) return; /* as often as it is used */
     bool is_part = at->places[v->id] && at->places[v->id] == at->uses[v->id];
