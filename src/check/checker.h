@@ -108,6 +108,7 @@ struct Checker {
     const Decl *context;    /* the declaration whose constraints are in force */
     int depth;              /* of nested checks, against endless generics */
     Map layouts;            /* Type -> Layout, those that are known */
+    Map conjunctions;       /* Name -> Decl: I & J, by what is joined */
     Map named_types;        /* Name -> Type: float3 and the like, so far */
     const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
     Map unknown_names;
@@ -528,6 +529,7 @@ Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requireme
 
 /* ---- conform.c */
 /* I & J; NULL: they depend on generic parameters. */
+bool is_conjunction(const Type *interface);
 const Type *conjunction_of(Checker *c, TypeVec *all);
 typedef struct Declared {
     Decl *source;          /* struct or extension */

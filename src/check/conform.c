@@ -326,32 +326,38 @@ static bool find_conformance(Checker *c, const Type *type, const Type *interface
     return true; /* asked for while its own bases are being resolved: judged later */
 }
 
-static bool is_conjunction(const Type *interface) {
+bool is_conjunction(const Type *interface) {
     return ((const Decl *)interface->decl)->flavour == INTERFACE_all;
 }
 
-static bool has_parameters(const TypeVec *types) {
-    for (int i = 0; i < types->count; i++)
-        if (types->at[i]->flags & TYPE_HAS_PARAM) return true;
-    return false;
-}
-
+/* With a @ for each generic argument (type/print.c). */
 static Name conjunction_name(Checker *c, const TypeVec *all) {
     Text text = {.arena = c->arena};
     for (int i = 0; i < all->count; i++) {
-        if (i) text_add(&text, STR(" & "));
-        type_print(&text, all->at[i]);
+        const Type *type = all->at[i];
+        text_printf(&text, "%s%s", i ? " & " : "", type->name->text);
+        for (int k = 0; k < type->nargs; k++) text_add(&text, k ? STR(", @") : STR("<@"));
+        if (type->nargs) text_char(&text, '>');
     }
     return name_from(c->names, text.at);
 }
 
-/* By ids, each once. */
-static int sort_types(TypeVec *all) {
+static uint32_t head_id(Checker *c, const Type *interface) {
+    return type_of_type_decl(c, (Decl *)(uintptr_t)interface->decl)->id;
+}
+
+/* By declarations, then by ids; each once. */
+static int sort_types(Checker *c, TypeVec *all) {
     int n = 0;
     for (int i = 0; i < all->count; i++) {
         const Type *type = all->at[i];
+        uint32_t head = head_id(c, type);
         int k = n;
-        while (k > 0 && all->at[k - 1]->id > type->id) k--;
+        for (; k > 0; k--) {
+            const Type *before = all->at[k - 1];
+            uint32_t other = head_id(c, before);
+            if (other < head || (other == head && before->id <= type->id)) break;
+        }
         if (k > 0 && all->at[k - 1] == type) continue;
         for (int m = n++; m > k; m--) all->at[m] = all->at[m - 1];
         all->at[k] = type;
@@ -359,26 +365,49 @@ static int sort_types(TypeVec *all) {
     return n;
 }
 
-const Type *conjunction_of(Checker *c, TypeVec *all) {
-    if (has_parameters(all)) return NULL;
-    all->count = sort_types(all);
-    if (all->count == 1) return all->at[0];
+/* What `base` takes becomes a parameter of the conjunction. */
+static const Type *with_parameters(Checker *c, Decl *conjunction, Decl *base) {
+    TypeVec args = {0};
+    for (int i = 1; i < generic_count(base); i++) {
+        if (!conjunction->generics) conjunction->generics = arena_new(c->arena, Generics);
+        conjunction->generics->checked = true;
+        Decl *param = arena_copy(c->arena, generic_param(base, i), sizeof *param);
+        param->parent = conjunction;
+        vec_push(c->arena, &conjunction->generics->params, param);
+        vec_push(c->arena, &args, param_argument(c, conjunction, conjunction->generics->params.count));
+    }
+    return type_make(c->types, TYPE_interface, 0, base, base->name, 0, args.at, args.count);
+}
+
+/* One for all of the same interfaces, whatever these take. */
+static Decl *conjunction_decl(Checker *c, const TypeVec *all) {
     Text key = {.arena = c->arena};
-    for (int i = 0; i < all->count; i++) text_printf(&key, "&%u", all->at[i]->id);
+    for (int i = 0; i < all->count; i++) text_printf(&key, "&%u", head_id(c, all->at[i]));
     Name name = name_from(c->names, key.at);
-    const Type *type = map_get(&c->named_types, PTR_KEY(name));
-    if (type) return type;
+    Decl *decl = map_get(&c->conjunctions, PTR_KEY(name));
+    if (decl) return decl;
     const Decl *first = all->at[0]->decl;
-    Decl *decl = decl_new(c->arena, DECL_interface, first->loc, conjunction_name(c, all));
+    decl = decl_new(c->arena, DECL_interface, first->loc, conjunction_name(c, all));
     decl->flavour = INTERFACE_all;
     decl->modifiers = MODIFIER_synthesized | MODIFIER_public;
     decl->parent = first->parent;
     decl->file = first->file;
+    for (int i = 0; i < all->count; i++) {
+        const Type *base = with_parameters(c, decl, (Decl *)(uintptr_t)all->at[i]->decl);
+        vec_push(c->arena, &decl->bases, type_expr(c, first->loc, base));
+    }
+    map_put(c->arena, &c->conjunctions, PTR_KEY(name), decl);
+    return decl;
+}
+
+const Type *conjunction_of(Checker *c, TypeVec *all) {
+    all->count = sort_types(c, all);
+    if (all->count == 1) return all->at[0];
+    Decl *decl = conjunction_decl(c, all);
+    TypeVec args = {0};
     for (int i = 0; i < all->count; i++)
-        vec_push(c->arena, &decl->bases, type_expr(c, first->loc, all->at[i]));
-    type = type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, NULL, 0);
-    map_put(c->arena, &c->named_types, PTR_KEY(name), (void *)(uintptr_t)type);
-    return type;
+        for (int k = 0; k < all->at[i]->nargs; k++) vec_push(c->arena, &args, all->at[i]->args[k]);
+    return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
 }
 
 static bool conforms_to_all(Checker *c, const Type *type, const Type *interface) {

@@ -371,9 +371,7 @@ static Expr *check_all_types(Env *env, const Expr *e) {
         }
         vec_push(c->arena, &all, type);
     }
-    const Type *type = conjunction_of(c, &all);
-    if (!type) report(c, DIAG_conjunction_generic, e->loc);
-    return type ? type_expr(c, e->loc, type) : error_expr(c, e->loc);
+    return type_expr(c, e->loc, conjunction_of(c, &all));
 }
 
 static Expr *check_pointer_type(Env *env, Expr *e) {

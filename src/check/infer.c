@@ -76,10 +76,13 @@ static void match_sum(Inference *inference, const Type *pattern, const Type *act
     infer_match(inference, param, type_number(inference->c->types, number - pattern->number));
 }
 
-/* IFoo<T> against a type that conforms to some IFoo. */
+/* IFoo<T> against a type that conforms to some IFoo; of I<T> & J<T> each. */
 static void match_interface(Inference *inference, const Type *pattern, const Type *actual) {
     const Type *found = check_find_conformance(inference->c, actual, pattern->decl);
     if (found) match_args(inference, pattern, found);
+    if (found || !is_conjunction(pattern)) return;
+    const TypeVec *all = interface_with_inherited(inference->c, pattern);
+    for (int i = 1; i < all->count; i++) match_interface(inference, all->at[i], actual);
 }
 
 /* An element of a list is matched; one that is an expansion itself binds expansions. */

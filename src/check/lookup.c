@@ -536,7 +536,9 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
     for (int i = 0; i < module->imports.count; i++) collect_visible(env, module->imports.at[i], &names);
     if (c->prelude) collect_scope(c, scope_inside(c, c->prelude), &names);
     add_shapes(c, &names);
-    if (!note_enum_case(c, decl_module(env->decl), name)) note_nearest(c, name, &names);
+    if (note_enum_case(c, decl_module(env->decl), name) || note_nearest(c, name, &names)) return;
+    Name word = syntax_statement_word(c->names, name);
+    if (word) note_instead(c, name, word->text);
 }
 
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name) {

@@ -60,13 +60,13 @@ static bool goes_on(const LoopTest *test, const Type *type, int64_t now, int64_t
     return less == test->up;
 }
 
-/* From constants on, the counter is followed. */
-static int64_t trips_followed(const Inst *loop, const LoopTest *test) {
+/* From constants on, the counter is followed; `late`: tested at the end of a round. */
+static int64_t trips_followed(const Inst *loop, const LoopTest *test, bool late) {
     const Val *counter = loop->regions[1]->params[test->index], *next = next_of(loop, test->index);
     int64_t now, limit, trips = 0;
     if (!next || !val_is_int(inst_operand(loop, test->index), &now)) return unknown;
     if (!val_is_int(ir_resolve(test->limit), &limit)) return unknown;
-    for (; goes_on(test, counter->type, now, limit); trips++)
+    for (; (late && trips == 0) || goes_on(test, counter->type, now, limit); trips++)
         if (trips == MOST_ROUNDS || !follows(counter, now, next, FEW_STEPS, &now)) return unknown;
     return trips;
 }
@@ -88,7 +88,7 @@ static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *co
     if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
     LoopSteps steps = loop_steps_while_running(loop, test.index);
     if (!steps.known) {
-        int64_t trips = trips_followed(loop, &test);
+        int64_t trips = trips_followed(loop, &test, false);
         return trips != unknown ? trips : trips_to_zero(loop, &test);
     }
     int64_t way = way_of(jumps, loop, &test);
@@ -101,8 +101,53 @@ static int64_t trips_by(const LoopJumps *jumps, const Inst *loop, const Inst *co
     return way <= 0 ? 0 : (way + shortest - 1) / shortest;
 }
 
+/* ---- do ... while: a flag that is true at first says whether to go on, by what the counter is after the round */
+
+static int64_t trips_by_next(const Inst *loop, const Inst *comparison, int index, int side) {
+    LoopTest test = {index, inst_operand(comparison, 1 - side), side == 0, comparison->op == OP_le};
+    LoopSteps steps = loop_steps_while_running(loop, index);
+    if (!steps.known) return trips_followed(loop, &test, true);
+    int64_t way = way_of(NULL, loop, &test);
+    if (way == unknown || way < 0 || steps.least <= INT32_MIN || steps.greatest > INT32_MAX) return unknown;
+    int64_t shortest = test.up ? steps.least : -steps.greatest,
+            longest = test.up ? steps.greatest : -steps.least;
+    if (shortest <= 0 || !loop_cannot_wrap(&test, longest)) return unknown;
+    way += test.or_equal;
+    return way <= shortest ? 1 : (way + shortest - 1) / shortest;
+}
+
+static int64_t trips_by_late_test(const Inst *loop, const Inst *comparison) {
+    if (comparison->op != OP_lt && comparison->op != OP_le) return unknown;
+    if (!type_is_integer(inst_operand(comparison, 0)->type)) return unknown;
+    int64_t least = unknown;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < loop->regions[1]->nparams; i++) {
+            if (next_of(loop, i) != inst_operand(comparison, side)) continue;
+            int64_t trips = trips_by_next(loop, comparison, i, side);
+            least = trips < least ? trips : least;
+        }
+    return least;
+}
+
+/* `flag` by what it is next; as it was where the loop ends in another way. */
+static int64_t trips_by_flag(const Inst *loop, int index, const Val *next, int depth) {
+    if (!next || next->kind != VAL_inst || depth == 0) return unknown;
+    const Inst *inst = next->inst;
+    if (inst->op != OP_and && inst->op != OP_select) return trips_by_late_test(loop, inst);
+    const Val *a = inst_operand(inst, inst->op == OP_and ? 0 : 1),
+              *b = inst_operand(inst, inst->op == OP_and ? 1 : 2), *flag = loop->regions[0]->params[index];
+    if (inst->op == OP_select && a == flag && loop_ends_if(loop, inst_operand(inst, 0), true))
+        return trips_by_flag(loop, index, b, depth - 1);
+    if (inst->op == OP_select && b == flag && loop_ends_if(loop, inst_operand(inst, 0), false))
+        return trips_by_flag(loop, index, a, depth - 1);
+    int64_t x = trips_by_flag(loop, index, a, depth - 1), y = trips_by_flag(loop, index, b, depth - 1);
+    return (x < y) == (inst->op == OP_and) ? x : y;
+}
+
 /* Several things may have to be true for it to go on. */
 static int64_t most_trips(const LoopJumps *jumps, const Inst *loop, const Val *condition) {
+    if (condition->kind == VAL_param && condition->region == loop->regions[0])
+        return trips_by_flag(loop, condition->index, next_of(loop, condition->index), MOST_DEPTH);
     if (condition->kind != VAL_inst) return unknown;
     const Inst *inst = condition->inst;
     if (inst->op != OP_and) return trips_by(jumps, loop, inst);

@@ -85,3 +85,11 @@ void syntax_init_names(Names *names) {
 }
 
 uint32_t keyword_modifiers(Keyword word) { return words[word].modifiers; }
+
+Name syntax_statement_word(Names *names, Name name) {
+    static const Keyword starts[] = {KEYWORD_return, KEYWORD_break, KEYWORD_continue, KEYWORD_while,
+                                     KEYWORD_switch, KEYWORD_else,  KEYWORD_default};
+    Name candidates[COUNT(starts)];
+    for (int i = 0; i < COUNT(starts); i++) candidates[i] = name_from(names, words[starts[i]].text);
+    return diag_nearest(name, candidates, COUNT(starts));
+}

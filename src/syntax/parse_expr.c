@@ -41,7 +41,7 @@ static Expr *cast(Parser *p) {
     Expr *expr = expr_new(p->arena, EXPR_cast, p->token->loc);
     int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle;
     p->angle = 0;
-    expr->b = parse_type(p);
+    expr->b = parse_declared_type(p);
     parser_close_bracket(p, open);
     p->angle = angle;
     expr->a = parser_at(p, TOKEN_brace_open) ? parse_list(p) : parse_unary(p);

@@ -418,18 +418,30 @@ static Stmt *parse_contextual(Parser *p) {
     }
 }
 
+/* retrun 3; but not after a mere lack of a semicolon */
+static void note_statement_word(Parser *p, const Token *first) {
+    if (p->token->line_start || !token_is_identifier(first) || parser_is_local(p, first->name) ||
+        scan_is_type_name(p, first))
+        return;
+    Name meant = syntax_statement_word(p->syntax->names, first->name);
+    if (meant) diag_note(p->syntax->diags, DIAG_did_you_mean, first->loc, meant->text);
+}
+
 static Stmt *parse_other(Parser *p, const Prefix *prefix) {
     Stmt *stmt = parse_contextual(p);
     if (stmt) return stmt;
     bool static_for = parser_at(p, TOKEN_dollar) && token_word(parser_peek(p, 1)) == KEYWORD_for;
     if (static_for) return parse_static_for(p);
     if (token_is_identifier(p->token) && parser_peek(p, 1)->kind == TOKEN_colon) return parse_label(p);
+    const Token *first = p->token;
+    int errors = p->errors;
     if (prefix->modifiers || starts_declaration(p)) {
         Prefix all = *prefix;
         parse_prefix(p, &all);
-        return parse_declarations(p, &all);
-    }
-    return parse_expression_statement(p);
+        stmt = parse_declarations(p, &all);
+    } else stmt = parse_expression_statement(p);
+    if (p->errors > errors) note_statement_word(p, first);
+    return stmt;
 }
 
 static Stmt *parse_after_attributes(Parser *p, const Prefix *prefix) {

@@ -345,10 +345,15 @@ bool scan_is_tuple_of(const Parser *p, int at) {
     return end >= 0 && kind_at(p, end) == TOKEN_name;
 }
 
-/* & J, and more of them; as it is if there is no name behind, as in `int& x)`, which C++ has. */
+/* & J, and more of them. */
+static int scan_types(const Parser *p, int at) {
+    while (at >= 0 && kind_at(p, at) == TOKEN_amp) at = scan_type(p, at + 1);
+    return at;
+}
+
+/* As it is if there is no name behind, as in `int& x)`, which C++ has. */
 static int scan_further_types(const Parser *p, int at) {
-    int end = at;
-    while (end >= 0 && kind_at(p, end) == TOKEN_amp) end = scan_type(p, end + 1);
+    int end = scan_types(p, at);
     return end >= 0 && token_is_identifier(token_at(p, end)) ? end : at;
 }
 
@@ -447,13 +452,15 @@ static bool may_start_operand(TokenKind kind) {
 
 bool scan_is_cast(const Parser *p) {
     int close = p->file->match[p->at], first = p->at + 1;
-    if (close < 0 || close >= p->end || scan_type(p, first) != close) return false;
+    if (close < 0 || close >= p->end) return false;
+    int one = scan_type(p, first);
+    if (one < 0 || scan_types(p, one) != close) return false;
     const Token *name = token_at(p, first), *next = token_at(p, close + 1);
     if (name->kind == TOKEN_paren_open || token_word(name) == KEYWORD_no_diff) return false;
     if (token_is_identifier(name) && parser_is_local(p, name->name)) return false;
     if (starts_operand(next) && !next->line_start) return true;
     bool may = starts_operand(next) || may_start_operand((TokenKind)next->kind);
-    return may && is_type_for_certain(p, first, close);
+    return may && is_type_for_certain(p, first, one);
 }
 
 bool scan_is_lambda(const Parser *p) {

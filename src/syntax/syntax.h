@@ -346,6 +346,8 @@ typedef struct Syntax {
 
 /* keyword.c */
 void syntax_init_names(Names *names); /* marks keywords; once per session */
+/* The word that starts a statement which `name` may stand for by mistake, or NULL. */
+Name syntax_statement_word(Names *names, Name name);
 
 /* lex.c: raw tokens of a file, comments removed; also used to read numbers elsewhere */
 typedef VEC(Token) TokenVec;

@@ -39,10 +39,20 @@ static void print_name(Text *out, const Type *type) {
     text_add(out, str_of(name ? name : "?"));
 }
 
+/* Interfaces that are joined are called I<@> & J<@, @>, with a place for each argument. */
+static void print_joined(Text *out, const Type *type) {
+    int next = 0;
+    for (const char *at = type->name->text; *at; at++) {
+        if (*at == '@') type_print(out, type->args[next++]);
+        else text_char(out, *at);
+    }
+}
+
 /* The arguments belong to what is before the point in the name of a member type: A<float>.Differential. */
 static void print_generic(Text *out, const Type *type) {
     const char *member = type->name ? strrchr(type->name->text, '.') : NULL;
     if (!type->nargs) print_name(out, type);
+    else if (type->kind == TYPE_interface && strchr(type->name->text, '@')) print_joined(out, type);
     else if (!member) print_name(out, type), print_angled(out, type->args, type->nargs);
     else {
         text_add(out, (Str){type->name->text, (int)(member - type->name->text)});
