@@ -105,6 +105,7 @@ struct Narrow : IDifferentiable { T x[1]; }
 
 
 ELSEWHERE = {"texture.slang"}  # tests/diff/texture_*.slang: they need images
+OF_MEMORY = re.compile(r"public [^(]*\b(texture|subgroup)\w*[<(]")  # tests/library/glsl_*.slang: they need images or lanes
 MODULES = {"": "operator", "glsl": "products"}  # that the program must import for their names, and a row for their operators
 
 
@@ -121,7 +122,7 @@ def declarations(module):
             if re.fullmatch(r"\[Differentiable\]( \[\w+\(\w+\)\])*", text):
                 marked = True
             elif marked or text.startswith("[") and "[Differentiable]" in text.split("(")[0] + re.sub(r"[^\]]*$", "", text):
-                if not text.startswith("//"):
+                if not text.startswith("//") and not OF_MEMORY.search(text):
                     yield line.startswith(" "), text
                 marked = False
 
