@@ -104,11 +104,13 @@ static double draw_float(Random *random, const struct Range *range) {
     return negative ? -value : value;
 }
 
-static double draw_integer(Random *random, TypeKind kind, int attempt) {
+/* Elements of a tensor are not in front of its buffer. */
+static double draw_integer(Random *random, const Slot *slot, int attempt) {
+    TypeKind kind = slot->kind;
     if (kind == TYPE_bool) return (double)(gradcheck_random(random) & 1);
     double value = (double)(gradcheck_random(random) % 5);
     bool is_signed = kind == TYPE_int8 || kind == TYPE_int16 || kind == TYPE_int || kind == TYPE_int64;
-    return is_signed && attempt % 4 == 3 ? value - 2 : value;
+    return is_signed && !slot->is_extent && attempt % 4 == 3 ? value - 2 : value;
 }
 
 /* Of a buffer: so that small steps from it are exact in single precision. */
@@ -141,7 +143,7 @@ static void draw(Probe *p, int attempt, double *x) {
         bool is_float = slot->kind >= TYPE_half;
         double value = is_float        ? draw_float(&p->random, range)
                        : slot->choices ? 1 + (double)(gradcheck_random(&p->random) % (uint64_t)slot->choices)
-                                       : draw_integer(&p->random, slot->kind, attempt);
+                                       : draw_integer(&p->random, slot, attempt);
         if (is_float && slot->hole >= 0) value = draw_element(&p->random);
         if (slot->axes && p->s->survey.stores_once) value = draw_stride(&p->random, slot, &turn);
         if (slot->is_limited) value = draw_limited(&p->random, slot);

@@ -45,6 +45,7 @@ typedef struct Slot {
     int choices; /* it is the tag of an interface value: from 1 to that; 0: it is not */
     int axis,
         axes; /* it is the stride of that dimension of a tensor with so many, or its rank: -1; axes 0: neither */
+    bool is_extent;    /* a number of a tensor that says where its elements are */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
 } Slot;

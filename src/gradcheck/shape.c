@@ -253,8 +253,10 @@ static bool has_strides(const Record *record, int field) {
            is_list_named(&record->fields[field], "strides");
 }
 
-static void mark_strides(const Subject *s, const Record *record, int field, int first) {
+/* `begin`: of the record, `first`: of its strides. */
+static void mark_strides(const Subject *s, const Record *record, int field, int begin, int first) {
     int axes = s->slots.count - first;
+    for (int i = begin; i < s->slots.count; i++) s->slots.at[i].is_extent = s->slots.at[i].hole < 0;
     for (int i = first; i < s->slots.count; i++) {
         s->slots.at[i].axis = i - first;
         s->slots.at[i].axes = axes;
@@ -278,6 +280,7 @@ static void walk_fields(Walk *w, const Part *part) {
     bool is_interface = front && front->kind == TYPE_interface;
     if (is_interface && record->nfields < 2)
         skip(w, format_text(arena, "no type stands behind '%s'", part->name));
+    int begin = w->subject->slots.count;
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
         int mapped = map ? map[i] : own ? i : -1;
         if (w->reference && w->hole < 0 && part->diffs[NARROW] == part->types[NARROW]) mapped = i;
@@ -287,7 +290,7 @@ static void walk_fields(Walk *w, const Part *part) {
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         int first = w->subject->slots.count;
         walk(w, &inner);
-        if (has_strides(record, i)) mark_strides(w->subject, record, i, first);
+        if (has_strides(record, i)) mark_strides(w->subject, record, i, begin, first);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }
