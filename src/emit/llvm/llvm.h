@@ -426,6 +426,9 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
 TargetHabits target_habits(LLVMTargetMachineRef machine);
 bool target_masks_vectors(void); /* elements can be left out of what is read and written */
 
+/* ---- blocks.c: blocks with many accesses to memory become several */
+void target_cut_blocks(LLVMModuleRef module);
+
 /* ---- translate.c: from an IR module to an LLVM module */
 typedef struct Translation {
     LLVMContextRef context;

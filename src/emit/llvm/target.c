@@ -321,6 +321,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
     if (!is_device && level > 0) leave_to_be_quick(module);
     if (vectorises) widen_for_calls(module);
+    if (!is_device && level > 0) target_cut_blocks(module);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
