@@ -642,6 +642,8 @@ bool inst_is_steady(
     const Inst *inst); /* the same operands give the same result, whatever happens meanwhile */
 /* Is the value the same in every round: made outside, or by few steady instructions from such values? */
 bool loop_has_fixed(const Inst *loop, const Val *v);
+void loop_limits_of(const Type *type, int64_t *low,
+                    int64_t *high); /* the least and the greatest number of up to 32 bits */
 bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps over the end of the numbers */
 /* Does the condition fail after finitely many iterations, whatever the values? */
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);

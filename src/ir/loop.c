@@ -118,8 +118,7 @@ bool loop_has_fixed(const Inst *loop, const Val *v) {
     return is_fixed(loop, v, &terms);
 }
 
-/* The least and the greatest number of a type of up to 32 bits. */
-static void limits_of(const Type *type, int64_t *low, int64_t *high) {
+void loop_limits_of(const Type *type, int64_t *low, int64_t *high) {
     int bits = type_bits(type);
     bool is_signed = type_is_signed(type);
     *high = ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
@@ -131,7 +130,7 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest) {
     const Type *type = test->limit->type;
     if (longest == 1 && !test->or_equal) return true;
     if (type_bits(type) > 32 || longest > INT32_MAX || !val_is_int(test->limit, &value)) return false;
-    limits_of(type, &low, &high);
+    loop_limits_of(type, &low, &high);
     if (!test->or_equal) value += test->up ? -1 : 1; /* the last value that goes on */
     return test->up ? value + longest <= high : value - longest >= low;
 }

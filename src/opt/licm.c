@@ -4,7 +4,8 @@
  * Operations never fault, so that computing one whose result is not needed is safe. So is its derivative: what a loop
  * without iterations would have used gets an adjoint of zero, and autodiff sees to it that this stays zero. What leaves
  * constructs inside the body must be cheap and no floating arithmetic at all (addresses, integers). Loads move from the
- * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write.
+ * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write. From the condition, which is asked once at least, other loads move as well
+ * if the loop writes nothing that others reach: for (p = start[i]; p < start[i + 1]; p++) ...
  *
  * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing else to memory that others reach than add to it: buffers of different
  * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit, and doubles, which take two, stay.
@@ -25,6 +26,7 @@ typedef struct Licm {
     Map doubled; /* Val -> twice of it, before the loop */
     int *uses;   /* by Val.id, in a kernel for a GPU; else NULL */
     bool alters; /* the loop does something else than adding to memory that others reach */
+    bool writes; /* it does something to that, or may */
     int held;
     bool changed;
 } Licm;
@@ -62,8 +64,14 @@ static bool alters_others(const Licm *l, const Inst *inst) {
     return false;
 }
 
+static bool writes_others(Licm *l, const Inst *inst) {
+    return op_has(inst->op, OP_EFFECT | OP_CALLS) ||
+           (op_has(inst->op, OP_WRITES) && !opt_memory_object(&l->memory, inst->args[0]).is_private);
+}
+
 static void find_written(void *user, Inst *inst) {
     Licm *l = user;
+    l->writes |= writes_others(l, inst);
     if (l->uses) l->alters |= alters_others(l, inst);
     if (op_has(inst->op, OP_WRITES)) note_written(l, inst->args[0]);
     for (int i = 0; inst->op == OP_call && i < inst->nargs; i++) {
@@ -80,11 +88,13 @@ static bool reads_far(const Licm *l, const Inst *load) {
            type_layout(type, LAYOUT_scalar).size <= 4;
 }
 
-static bool reads_unchanged(const Licm *l, const Inst *load) {
+/* `always`: the load is done in any case. */
+static bool reads_unchanged(const Licm *l, const Inst *load, bool always) {
     if (reads_far(l, load)) return true;
     Object object = opt_memory_object(&l->memory, load->args[0]);
-    if (!object.key || !(object.is_private || object.is_constant)) return false;
-    return map_get(&l->written, PTR_KEY(object.key)) != l->loop;
+    if (object.key && (object.is_private || object.is_constant))
+        return map_get(&l->written, PTR_KEY(object.key)) != l->loop;
+    return always && !l->writes;
 }
 
 /* ---- what is doubled */
@@ -128,16 +138,16 @@ static void double_outside(Licm *l, Inst *inst) {
 
 /* ---- moving */
 
-/* How much may leave a region. */
-typedef enum Freedom { CHEAP_ONLY, ALL } Freedom;
+/* How much may leave a region; ALWAYS: all, and it is done in any case. */
+typedef enum Freedom { CHEAP_ONLY, ALL, ALWAYS } Freedom;
 
 static bool is_float(const Inst *inst) { return type_is_float(type_element(inst->results[0]->type)); }
 
 static bool can_move(const Licm *l, const Inst *inst, Freedom freedom) {
     if (inst->nresults != 1 || !has_outside_operands(l, inst)) return false;
-    if (inst->op == OP_load) return freedom != CHEAP_ONLY && reads_unchanged(l, inst);
+    if (inst->op == OP_load) return freedom != CHEAP_ONLY && reads_unchanged(l, inst, freedom == ALWAYS);
     if (!op_has(inst->op, OP_PURE)) return false;
-    return freedom == ALL || (op_info[inst->op].cost <= 1 && !is_float(inst));
+    return freedom != CHEAP_ONLY || (op_info[inst->op].cost <= 1 && !is_float(inst));
 }
 
 static void move_out_of(Licm *l, Region *region, Freedom freedom) {
@@ -161,10 +171,10 @@ static void visit_inst(Licm *l, Inst *inst) {
     for (int i = 0; i < inst->nregions; i++) visit_region(l, inst->regions[i]);
     if (inst->op != OP_loop) return;
     l->loop = inst;
-    l->alters = false;
+    l->alters = l->writes = false;
     l->doubled = (Map){0};
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
-    for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], ALL);
+    for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], i == 0 ? ALWAYS : ALL);
 }
 
 static void visit_region(Licm *l, Region *region) {

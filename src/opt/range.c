@@ -8,9 +8,9 @@
  * base + factor * i, computed without overflow, is within 0 .. 2^31 - 1 (2^32 - 1, unsigned) at both ends of i's range, it is
  * so in between, and equal to what the program computes: the copy computes it so, in 64 bits. The counter may have 64 bits (those
  * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
- * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
+ * bits may be computed in 64 before. Of indices of 64 bits, all that they are made of has to fit.
  *
- * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest, range_curve.c where it has the square of a counter, or half of one; range_counter.c between what the counters are; range_index.c tests, and looks at the conditions around an access.
+ * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest, range_curve.c where it has the square of a counter, or half of one; range_own.c between what others are that are no sums; range_counter.c between what the counters are; range_clip.c what conditions tell of either; range_index.c tests.
  *
  * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
  * triangle, from a base that may be anything, times any stride.
@@ -255,7 +255,7 @@ static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b
     for (int k = 0; k < FACTORS; k++) {
         int i = first < FACTORS ? (k + OWN) % FACTORS : k; /* curves, then what changes more often */
         if (!access->index.factors[i]) continue;
-        Val *counter = (Val *)range_counter(n, &access->index, i);
+        Val *counter = (Val *)range_counter(n, access, i);
         Val *part = surely(b, OP_mul, range_wide(n, access->index.factors[i]),
                            plain_value(n, map, counter, b, i >= OWN && n->has_wide_indices ? MOST_DEPTH : 0));
         if (i < first) index = surely(b, OP_add, part, index);
@@ -264,8 +264,10 @@ static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b
     return inner ? surely(b, OP_add, index, inner) : index;
 }
 
+/* What is not is used as it is, if it has bits enough for an address. */
 static bool is_computed(const Val *index) {
-    return index->kind == VAL_inst && op_has(index->inst->op, OP_ELEMENTWISE);
+    return (index->kind == VAL_inst && op_has(index->inst->op, OP_ELEMENTWISE)) ||
+           type_bits(type_element(index->type)) < 32;
 }
 
 static void drop_check(Nest *n, CloneMap *map, const Access *access) {

@@ -8,10 +8,11 @@ enum {
     MOST_ACCESSES = 256,
     MOST_COUNTERS = 8, /* of the loops of a nest, that constants do not tell all of */
     MOST_OWN = 2,
+    MOST_CLIPPED = 6,    /* numbers that conditions tell of */
     OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
     FACTORS = OWN + MOST_OWN,
     MOST_BOUND_FACTOR = 64,
-    RANGE_TERMS = 256, /* that an index is computed from, at most */
+    RANGE_TERMS = 512, /* that an index is computed from, at most */
 };
 
 /* The counters, as bits, with which something rises, and with which it falls. */
@@ -46,15 +47,21 @@ typedef struct Bound {
 } Bound;
 
 typedef struct Counter {
-    Between between; /* a parameter of the loop's body; in rounds that come to the access at work */
-    Between whole;   /* in all of them */
-    const Inst *loop;
+    Between between;         /* a parameter of the loop's body; in rounds that come to the access at work */
+    Between whole;           /* in all of them */
+    const Inst *loop, *test; /* test: the comparison that ends it */
     int index;
-    int64_t step;   /* 0: not the same in every round */
+    int64_t step;   /* 0: not the same in every round, or no constant */
     bool varies;    /* so do low and high, which else are what the span says */
     bool ends_loop; /* nothing else does */
     Bound low, high;
 } Counter;
+
+/* What conditions tell at a place: of counters, and of other numbers. */
+typedef struct Clips {
+    Between counters[MOST_COUNTERS], clipped[MOST_CLIPPED];
+    int nclipped;
+} Clips;
 
 typedef struct Access {
     Inst *inst;
@@ -65,10 +72,14 @@ typedef struct Nest {
     Arena *scratch;
     const LoopJumps *jumps;
     Rehearsal *rehearsal;
-    Inst *loop;     /* the outermost */
-    Builder before; /* it */
-    CloneMap again; /* what is computed in it is computed before it, too */
+    Inst *loop;         /* the outermost */
+    Builder before;     /* it */
+    CloneMap again;     /* what is computed in it is computed before it, too */
+    const Inst *access; /* that is looked at; NULL: none */
     Counter counters[MOST_COUNTERS];
+    Between clipped[MOST_CLIPPED]; /* numbers that conditions tell of where the access is */
+    int nclipped;
+    const Val *carried; /* whose next value is looked at; NULL: none */
     VEC(Access) accesses;
     ValVec addresses; /* from before it, of elements that are tested in it */
     Map outside;      /* those, and the elements */
@@ -87,15 +98,18 @@ typedef struct Nest {
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */
     bool has_wide_indices;
-    bool is_reverse; /* it adds to derivatives in arrays */
-    bool is_loose;   /* so are the bounds of the sum that was looked at last */
-    Val *safe;       /* bool: everything so far is in range */
+    bool is_reverse;    /* it adds to derivatives in arrays */
+    bool is_loose;      /* so are the bounds of the sum that was looked at last */
+    bool may_be_loose;  /* so was one of those of the index */
+    bool meets_clipped; /* it is made of a number that conditions tell of */
+    Val *safe;          /* bool: everything so far is in range */
 } Nest;
 
 /* ---- range_linear.c */
 const Type *range_type(const Nest *n, TypeKind kind);
 bool range_is_word(const Type *type); /* of 32 bits */
 bool range_is_long(const Type *type);
+bool range_fits_word(const Type *type);    /* an integer of 32 bits or less */
 Val *range_number(Nest *n, int64_t value); /* int64 */
 Val *range_wide(Nest *n, Val *v);          /* before the loop */
 Val *range_binary(Nest *n, Op op, Val *a, Val *b);
@@ -108,7 +122,9 @@ bool range_combine(Nest *n, const Linear *a, const Linear *b, bool negative, Lin
 Linear range_times(Nest *n, const Linear *varies, Val *factor);
 Linear range_widened(Nest *n, const Linear *index);                      /* int64 */
 const Between *range_between(const Nest *n, const Linear *index, int i); /* that belongs to a factor */
-const Val *range_counter(const Nest *n, const Linear *index, int i);
+const Val *range_counter(const Nest *n, const Access *access, int i);
+/* Of which it is the number, in the body of the loop, or in its condition, behind the test; NULL: of none. */
+const Counter *range_counter_of(const Nest *n, const Val *v);
 Ways range_ways(const Nest *n, const Linear *l);
 /* Says whether it is loose; NULL: there are too many counters of its own. */
 Val *range_extreme(Nest *n, const Linear *wide, bool greatest);
@@ -119,11 +135,27 @@ bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *
 Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor);
 bool range_is_bounding(const Linear *part); /* its factors are small constants */
 const Bound *range_parts(const Nest *n, Op op, const Linear *one,
-                         const Linear *other); /* NULL: they are not */
-Between range_grown(Nest *n, Op op, const Between *x,
-                    const Between *y);              /* the result of an operation that grows with both */
+                         const Linear *other);      /* NULL: they are not */
 bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
+void range_require_of_type(Nest *n, const Between *between, const Type *type);
+Linear range_own_number(Nest *n, const Val *v, Between between);
+
+/* ---- range_own.c */
+bool range_between_of(Nest *n, Val *v, Linear *wide, Between *between); /* within 32 bits */
+bool range_own(Nest *n, Val *v, Linear *result); /* an instruction; false: nothing is known of it */
+bool range_own_carried(Nest *n, const Counter *c, const Val *v, Linear *result); /* by its loop */
+Linear range_number_between(Nest *n, const Val *v, int64_t low, int64_t high);
+Between range_grown(Nest *n, Op op, const Between *x,
+                    const Between *y); /* the result of an operation that grows with both */
 bool range_find_product(Nest *n, const Inst *inst, Between *between); /* false: it is no square */
+
+/* ---- range_clip.c */
+Clips range_save_clips(const Nest *n);
+void range_restore_clips(Nest *n, const Clips *saved);
+void range_drop_clips(Nest *n);
+const Between *range_clipped(Nest *n, const Val *v);        /* NULL: nothing is known of it */
+void range_clip(Nest *n, const Val *condition, bool holds); /* what it tells, if it holds or does not */
+void range_clip_around(Nest *n, const Inst *access);        /* what those tell that it is done under */
 
 /* ---- range_curve.c */
 int range_first_of_curves(

@@ -11,7 +11,8 @@ enum { SHORT_TRIP = 16 };
 /* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
 static void require_small(Nest *n, Val *v) {
     Val *narrow = build_convert(&n->before, v, range_type(n, TYPE_int));
-    range_require(n, range_binary(n, OP_eq, range_wide(n, narrow), v));
+    range_require(n, range_binary(n, OP_eq, range_wide(n, narrow), range_wide(n, v)));
+    if (!type_is_signed(v->type)) range_require_ordered(n, range_number(n, 0), range_wide(n, narrow));
 }
 
 static bool find_parts(const Val *v, Val *parts[2], Op *op);
@@ -65,7 +66,6 @@ static bool exact_own(Nest *n, const Val *v, Linear *result) {
 
 static bool exact_inst(Nest *n, const Inst *inst, Linear *result) {
     Linear a, b;
-    int64_t known;
     if (inst->op == OP_convert)
         return range_is_word(inst->args[0]->type) && range_exact(n, inst_operand(inst, 0), result);
     bool is_sum = inst->op == OP_add || inst->op == OP_sub;
@@ -73,9 +73,13 @@ static bool exact_inst(Nest *n, const Inst *inst, Linear *result) {
     if (is_sum)
         return range_exact(n, inst_operand(inst, 1), &b) &&
                range_combine(n, &a, &b, inst->op == OP_sub, result);
-    if (!val_is_int(inst_operand(inst, 1), &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR)
-        return false;
-    *result = range_times(n, &a, range_number(n, known));
+    Val *fixed = range_prepared(n, inst_operand(inst, 1));
+    if (!fixed) return false;
+    require_small(n, fixed);
+    *result = range_times(n, &a, fixed);
+    require_small(n, result->base);
+    for (int i = 0; i < FACTORS; i++)
+        if (result->factors[i]) require_small(n, result->factors[i]);
     return true;
 }
 
@@ -83,19 +87,21 @@ bool range_exact(Nest *n, Val *v, Linear *result) {
     bool is_word = range_is_word(v->type);
     Linear narrow;
     Between between;
-    if ((!is_word && v->type->kind != TYPE_int64) || ++n->terms > RANGE_TERMS) return false;
-    for (int i = 0; i < n->ncounters; i++) {
-        if (n->counters[i].between.v != v) continue;
-        *result = range_linear_counter(n, &n->counters[i], range_number(n, 1));
+    if (!type_is_integer(v->type) || ++n->terms > RANGE_TERMS) return false;
+    const Counter *c = range_counter_of(n, v);
+    if (c) {
+        *result = range_linear_counter(n, c, range_number(n, 1));
         return true;
     }
     Val *fixed = range_prepared(n, v);
     if (fixed) {
-        if (!is_word) require_small(n, fixed);
+        if (range_is_long(v->type)) require_small(n, fixed);
         *result = (Linear){.base = range_wide(n, fixed)};
         return true;
     }
-    if (!is_word) return v->kind == VAL_inst && (exact_inst(n, v->inst, result) || exact_own(n, v, result));
+    if (!is_word)
+        return v->type->kind == TYPE_int64 && v->kind == VAL_inst &&
+               (exact_inst(n, v->inst, result) || exact_own(n, v, result));
     if (!range_linear(n, v, &narrow)) return false;
     *result = range_widened(n, &narrow);
     return range_find_between(n, result, v->type, &between);
@@ -220,57 +226,78 @@ static Val *bound_extreme(Nest *n, const Bound *bound, bool greatest) {
 /* How a loop ends. */
 typedef struct Ending {
     LoopTest test;
-    bool is_alone; /* it ends in no other way */
-    bool begins;   /* only if it has a round is the test what it ends by */
-    Val *ahead;    /* int64: what is compared is so much more than the counter; NULL: it is the counter */
+    const Inst *inst; /* that is it */
+    bool is_alone;    /* it ends in no other way */
+    bool begins;      /* only if it has a round is the test what it ends by */
+    Val *ahead;       /* int64: what is compared is so much more than the counter; NULL: it is the counter */
 } Ending;
+
+/* How far a counter goes in a round. */
+typedef struct Stride {
+    Val *longest;   /* int64 */
+    int64_t known;  /* the same, if it is a constant; else 0 */
+    bool is_even;   /* it is so in every round */
+    int64_t factor; /* it becomes so many times as large; 0: it is not multiplied */
+} Stride;
 
 static bool is_moderate(Interval i) { return i.known && i.low >= INT32_MIN && i.high <= UINT32_MAX; }
 
 static bool is_short(const Nest *n, Val *first, Val *limit, int64_t step) {
     Interval from = ir_interval(n->jumps, first), to = ir_interval(n->jumps, limit);
-    if (!is_moderate(from) || !is_moderate(to)) return false;
+    if (step == 0 || !is_moderate(from) || !is_moderate(to)) return false;
     int64_t distance = step > 0 ? to.high - from.low : from.high - to.low;
     return distance / (step < 0 ? -step : step) <= SHORT_TRIP;
 }
 
 /* The last that it is, by steps of several from the first. */
-static void take_whole_steps(Nest *n, Counter *c) {
-    int64_t by = c->step < 0 ? -c->step : c->step;
-    if (by <= 1) return;
+static void take_whole_steps(Nest *n, Counter *c, const Stride *stride, bool up) {
+    if (!stride->is_even || stride->known == 1 || stride->known == -1) return;
+    Val *size = up ? stride->longest : build_unary(&n->before, OP_neg, stride->longest);
+    if (stride->known == 0) size = range_binary(n, OP_max, size, range_number(n, 1));
     Val *distance = range_binary(n, OP_sub, c->between.high, c->between.low);
-    Val *rest = range_binary(n, OP_rem, distance, range_number(n, by));
-    if (c->step > 0) c->between.high = range_binary(n, OP_sub, c->between.high, rest);
+    Val *rest = range_binary(n, OP_rem, distance, size);
+    if (up) c->between.high = range_binary(n, OP_sub, c->between.high, rest);
     else c->between.low = range_binary(n, OP_add, c->between.low, rest);
 }
 
+/* The least and the greatest number of the type of a counter; those of 64 bits have to fit into 32, with sign. */
+static Val *end_of_type(Nest *n, const Type *type, bool greatest) {
+    int64_t low, high;
+    if (type_bits(type) > 32) type = range_type(n, TYPE_int);
+    loop_limits_of(type, &low, &high);
+    return range_number(n, greatest ? high : low);
+}
+
 /* The counter must not wrap around where it leaves its range. */
-static void require_end(Nest *n, const Counter *c, const LoopTest *test, int64_t step) {
-    bool sign = type_is_signed(c->between.v->type);
-    int64_t least = sign ? INT32_MIN : 0, greatest = sign ? INT32_MAX : UINT32_MAX;
-    if (loop_cannot_wrap(test, step < 0 ? -step : step)) return;
-    Val *after = range_binary(n, OP_add, test->up ? c->between.high : c->between.low, range_number(n, step));
-    if (test->up) range_require_ordered(n, after, range_number(n, greatest));
-    else range_require_ordered(n, range_number(n, least), after);
+static void require_end(Nest *n, const Counter *c, const LoopTest *test, const Stride *stride) {
+    const Type *type = c->between.v->type;
+    int64_t step = stride->known;
+    if (step != 0 && loop_cannot_wrap(test, step < 0 ? -step : step)) return;
+    Val *last = test->up ? c->between.high : c->between.low;
+    Val *after = stride->factor ? range_binary(n, OP_mul, last, range_number(n, stride->factor))
+                                : range_binary(n, OP_add, last, stride->longest);
+    if (test->up) range_require_ordered(n, after, end_of_type(n, type, true));
+    else range_require_ordered(n, end_of_type(n, type, false), after);
 }
 
 /* Nor must what is compared. */
-static void require_ahead(Nest *n, const Counter *c, Val *ahead, int64_t step) {
-    bool sign = type_is_signed(c->between.v->type);
-    Val *least = range_number(n, sign ? INT32_MIN : 0),
-        *greatest = range_number(n, sign ? INT32_MAX : UINT32_MAX);
-    Val *low = range_binary(n, OP_add, c->between.low, ahead),
-        *high = range_binary(n, OP_add, c->between.high, ahead);
-    Val *last = range_binary(n, OP_add, step > 0 ? high : low, range_number(n, step));
-    range_require_ordered(n, least, range_binary(n, OP_min, range_binary(n, OP_min, low, high), last));
-    range_require_ordered(n, range_binary(n, OP_max, range_binary(n, OP_max, low, high), last), greatest);
+static void require_ahead(Nest *n, const Counter *c, const Ending *ending, const Stride *stride) {
+    const Type *type = c->between.v->type;
+    Val *low = range_binary(n, OP_add, c->between.low, ending->ahead),
+        *high = range_binary(n, OP_add, c->between.high, ending->ahead);
+    Val *last = range_binary(n, OP_add, ending->test.up ? high : low, stride->longest);
+    range_require_ordered(n, end_of_type(n, type, false),
+                          range_binary(n, OP_min, range_binary(n, OP_min, low, high), last));
+    range_require_ordered(n, range_binary(n, OP_max, range_binary(n, OP_max, low, high), last),
+                          end_of_type(n, type, true));
 }
 
 /* That the outermost has one; of the numbers themselves, from which compilers conclude. */
 static void require_round(Nest *n, const Counter *c, const Ending *ending, Val *limit) {
     const LoopTest *test = &ending->test;
     Val *from = range_prepared(n, inst_operand(c->loop, c->index)), *to = range_prepared(n, limit);
-    if (ending->ahead || !from || !to) range_require_ordered(n, c->between.low, c->between.high);
+    if (ending->ahead || !from || !to || from->type != to->type)
+        range_require_ordered(n, c->between.low, c->between.high);
     else
         range_require(
             n, range_binary(n, test->or_equal ? OP_le : OP_lt, test->up ? from : to, test->up ? to : from));
@@ -284,8 +311,21 @@ static int64_t least_of(const Ending *ending, const Val *first) {
     return val_is_int(test->up ? first : test->limit, &known) ? known : INT64_MIN;
 }
 
-/* The step is the longest that it takes. */
-static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t step, bool is_even) {
+/* That of another test of the same number. */
+static bool join(Nest *n, const Counter *c) {
+    for (int i = 0; i < n->ncounters; i++) {
+        Counter *other = &n->counters[i];
+        if (other->loop != c->loop || other->index != c->index) continue;
+        if (other->varies || c->varies) return true;
+        other->between.low = range_binary(n, OP_max, other->between.low, c->between.low);
+        other->between.high = range_binary(n, OP_min, other->between.high, c->between.high);
+        other->whole = other->between;
+        return true;
+    }
+    return false;
+}
+
+static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const Stride *stride) {
     const LoopTest *test = &ending->test;
     Val *first = inst_operand(loop, test->index), *limit = ir_resolve(test->limit);
     int64_t least = least_of(ending, first);
@@ -299,8 +339,9 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t
     if (ending->ahead) to = moved(n, to, build_unary(&n->before, OP_neg, ending->ahead));
     Counter c = {.between = {.v = loop->regions[1]->params[test->index]},
                  .loop = loop,
+                 .test = ending->inst,
                  .index = test->index,
-                 .step = is_even ? step : 0,
+                 .step = stride->is_even ? stride->known : 0,
                  .varies = bound_varies(&from) || bound_varies(&to),
                  .ends_loop = ending->is_alone && begin == first && last == limit};
     if (c.varies && ending->begins) return false;
@@ -312,28 +353,80 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t
     c.between.low = bound_extreme(n, &c.low, false);
     c.between.high = bound_extreme(n, &c.high, true);
     if (!c.between.low || !c.between.high) return false;
-    if (!c.varies) take_whole_steps(n, &c);
+    if (!c.varies) take_whole_steps(n, &c, stride, test->up);
     if (ending->begins) range_require_ordered(n, c.between.low, c.between.high);
     if (loop == n->loop && n->loop->func->module->orders_sums) require_round(n, &c, ending, limit);
-    if (ending->ahead) require_ahead(n, &c, ending->ahead, step);
-    else require_end(n, &c, test, step);
-    n->is_short &= is_short(n, first, limit, step);
-    n->is_reversed |= !range_is_word(limit->type);
+    if (ending->ahead) require_ahead(n, &c, ending, stride);
+    else require_end(n, &c, test, stride);
+    n->is_short &= is_short(n, first, limit, stride->known);
+    n->is_reversed |= range_is_long(first->type);
     c.whole = c.between;
-    n->counters[n->ncounters++] = c;
+    if (!join(n, &c)) n->counters[n->ncounters++] = c;
     return true;
 }
 
-static bool find_counter(Nest *n, const Inst *loop, const Ending *ending) {
-    const LoopTest *test = &ending->test;
-    if (!range_is_word(test->limit->type) && test->limit->type->kind != TYPE_int64) return false;
+/* What each round adds, or takes away, which is no constant, but more than zero. */
+static bool find_variable_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
+    const Region *body = loop->regions[1];
+    int term =
+        loop->nregions == 2 && !map_has(&n->jumps->of, PTR_KEY(loop)) ? loop_term(loop, test->index) : -1;
+    if (term < 0) return false;
+    const Inst *next = inst_operand(body->last, test->index)->inst;
+    Val *by = range_prepared(n, inst_operand(next, term));
+    if (!by || !range_is_word(by->type)) return false;
+    Val *wide = range_wide(n, by);
+    if (next->op == OP_sub) wide = build_unary(&n->before, OP_neg, wide);
+    *stride = (Stride){.longest = wide, .is_even = true};
+    if (test->up) range_require_ordered(n, range_number(n, 1), wide);
+    else range_require_ordered(n, wide, range_number(n, -1));
+    return true;
+}
+
+/* By what constant a round multiplies a number, or divides it: 1 / factor is negative; 0: it does neither. */
+static int64_t find_factor(const Nest *n, const Inst *loop, int index) {
+    const Region *body = loop->regions[1];
+    int64_t known;
+    if (loop->nregions != 2 || body->last->op != OP_yield || map_has(&n->jumps->of, PTR_KEY(loop))) return 0;
+    const Val *next = inst_operand(body->last, index);
+    const Inst *inst = next->kind == VAL_inst ? next->inst : NULL;
+    if (!inst || inst_operand(inst, 0) != body->params[index] || inst->nargs != 2 ||
+        !val_is_int(inst_operand(inst, 1), &known))
+        return 0;
+    bool is_shift = inst->op == OP_shl || inst->op == OP_shr;
+    if (is_shift ? known < 1 || known > 16 : known < 2 || known > 1 << 16) return 0;
+    if (is_shift) known = 1 << known;
+    if (inst->op == OP_div || inst->op == OP_shr) return -known;
+    return inst->op == OP_mul || inst->op == OP_shl ? known : 0;
+}
+
+/* i *= 2, from above zero; i /= 2, to what is not below zero. */
+static bool find_geometric_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
+    int64_t factor = find_factor(n, loop, test->index), known;
+    Linear first;
+    if (factor == 0 || (factor > 0) != test->up) return false;
+    *stride = (Stride){.longest = range_number(n, 0), .factor = factor > 0 ? factor : 0};
+    if (!test->up) return val_is_int(test->limit, &known) && known >= 0;
+    if (!range_exact(n, inst_operand(loop, test->index), &first) || !range_is_fixed(&first)) return false;
+    range_require_ordered(n, range_number(n, 1), first.base);
+    return true;
+}
+
+/* The longest step that it takes. */
+static bool find_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
     LoopSteps steps = loop_steps_by(n->jumps, loop, test->index);
+    if (!steps.known)
+        return find_variable_stride(n, loop, test, stride) || find_geometric_stride(n, loop, test, stride);
     int64_t step = test->up ? steps.greatest : steps.least;
     bool is_one_way = test->up ? steps.least >= 0 && step > 0 : steps.greatest <= 0 && step < 0;
-    if (!steps.known || !is_one_way || step > INT32_MAX || step < INT32_MIN || n->ncounters == MOST_COUNTERS)
-        return false;
+    *stride = (Stride){range_number(n, step), step, steps.least == steps.greatest, 0};
+    return is_one_way && step <= INT32_MAX && step >= INT32_MIN;
+}
+
+static bool find_counter(Nest *n, const Inst *loop, const Ending *ending) {
+    Stride stride;
     Val *others = n->safe;
-    bool is_found = add_counter(n, loop, ending, step, steps.least == steps.greatest);
+    bool is_found = n->ncounters < MOST_COUNTERS && find_stride(n, loop, &ending->test, &stride) &&
+                    add_counter(n, loop, ending, &stride);
     if (!is_found) n->safe = others;
     return is_found;
 }
@@ -362,19 +455,12 @@ static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Ending *endi
     return false;
 }
 
-/* A loop that asks at the end of a round: whether what the next one begins with is below the limit. */
-static bool find_late_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
-    const Inst *yield = loop->regions[1]->last;
-    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++)
-        for (int i = 0; i < yield->nargs; i++) {
-            if (inst_operand(yield, i) != inst_operand(test, side)) continue;
-            Ending ending = {.test = {i, inst_operand(test, 1 - side), side == 0, test->op == OP_le},
-                             .is_alone = is_alone,
-                             .begins = true};
-            if (find_counter(n, loop, &ending)) return true;
-        }
-    return false;
-}
+/* ---- tests behind a round */
+
+/* What says whether there is another. */
+typedef struct Flag {
+    const Val *first, *next;
+} Flag;
 
 static bool continues(const Nest *n, const Inst *loop) {
     const InstVec *jumps = map_get(&n->jumps->of, PTR_KEY(loop));
@@ -383,33 +469,142 @@ static bool continues(const Nest *n, const Inst *loop) {
     return false;
 }
 
-/* What a flag that begins as true is in the next round; NULL: it is something else. */
-static const Val *flag_behind(const Nest *n, const Inst *loop, const Val *flag) {
+static bool find_flag(const Nest *n, const Inst *loop, const Val *condition, Flag *flag) {
     const Inst *yield = loop->regions[1]->last;
-    int64_t known;
-    bool is_flag = flag->kind == VAL_param && flag->region == loop->regions[0] &&
-                   val_is_int(inst_operand(loop, flag->index), &known) && known && loop->nregions == 2 &&
-                   yield->op == OP_yield && !continues(n, loop);
-    return is_flag ? inst_operand(yield, flag->index) : NULL;
+    if (condition->kind != VAL_param || condition->region != loop->regions[0] || loop->nregions != 2 ||
+        yield->op != OP_yield || continues(n, loop))
+        return false;
+    *flag = (Flag){inst_operand(loop, condition->index), inst_operand(yield, condition->index)};
+    return true;
 }
 
-/* A comparison of a counter with something fixed. */
-static bool find_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
-    Ending ending = {.is_alone = is_alone, .begins = test->op == OP_ne};
-    if (!loop_comparison(loop, test, &ending.test) && !find_ahead(n, loop, test, &ending)) return false;
-    if (test->op == OP_ne && !goes_straight_to(n, loop, &ending.test)) return false;
+/* Was the same asked of a number before the first round? `ahead`: how much more that is than the first of the counter. */
+static bool begins_alike(const Flag *flag, const Inst *test, int side, const Val *first, int64_t ahead) {
+    const Inst *asked = flag->first->kind == VAL_inst ? flag->first->inst : NULL;
+    if (!asked || asked->op != test->op ||
+        !val_is_same(inst_operand(asked, 1 - side), inst_operand(test, 1 - side)))
+        return false;
+    const Val *before = inst_operand(asked, side);
+    const Inst *sum = first->kind == VAL_inst ? first->inst : NULL;
+    int64_t known = 0;
+    if (ahead == 0) return val_is_same(before, first);
+    if (!sum || (sum->op != OP_add && sum->op != OP_sub) || !val_is_same(inst_operand(sum, 0), before) ||
+        !val_is_int(inst_operand(sum, 1), &known))
+        return false;
+    return (sum->op == OP_add ? -known : known) == ahead;
+}
+
+/* Whether what the next round begins with is below the limit, or what this one did: while (i-- > 0). */
+static bool find_late_counter(Nest *n, const Inst *loop, const Inst *test, int side, int index,
+                              const Flag *flag, bool is_alone) {
+    const Region *body = loop->regions[1];
+    const Val *compared = inst_operand(test, side);
+    LoopSteps steps = loop_steps_by(n->jumps, loop, index);
+    bool is_before = compared == body->params[index];
+    int64_t known;
+    if (!is_before && compared != inst_operand(body->last, index)) return false;
+    if (is_before && (!steps.known || steps.least != steps.greatest || steps.least == INT64_MIN))
+        return false;
+    int64_t ahead = is_before ? -steps.least : 0;
+    bool begins = !begins_alike(flag, test, side, inst_operand(loop, index), ahead),
+         is_sure = !begins || (val_is_int(flag->first, &known) && known);
+    Ending ending = {.test = {index, inst_operand(test, 1 - side), side == 0, test->op == OP_le},
+                     .inst = test,
+                     .is_alone = is_alone && is_sure,
+                     .begins = begins,
+                     .ahead = is_before ? range_number(n, ahead) : NULL};
     return find_counter(n, loop, &ending);
 }
 
-/* The condition of the loop is such a test, asked before or behind a round, or has one as one of its parts. */
-static bool find_ending(Nest *n, const Inst *loop, const Val *condition, bool is_alone, bool is_late) {
-    const Val *behind = is_late ? NULL : flag_behind(n, loop, condition);
-    if (behind) return find_ending(n, loop, behind, is_alone, true);
+static bool find_late_test(Nest *n, const Inst *loop, const Inst *test, const Flag *flag, bool is_alone) {
+    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++)
+        for (int i = 0; i < loop->nargs && type_is_integer(inst_operand(test, 0)->type); i++)
+            if (find_late_counter(n, loop, test, side, i, flag, is_alone)) return true;
+    return false;
+}
+
+/* ---- two counters that come nearer to each other, until they meet: while (low < high) ... */
+
+/* What both are in the last round, if each goes by equal steps: instead of what they are compared with. */
+static void find_meeting(Nest *n, Ending ends[2], Val *const firsts[2], const LoopSteps steps[2]) {
+    Val *from = range_prepared(n, firsts[0]), *to = range_prepared(n, firsts[1]);
+    int64_t up = steps[0].least, down = -steps[1].least;
+    if (!from || !to || up != steps[0].greatest || down != -steps[1].greatest) return;
+    from = range_wide(n, from);
+    to = range_wide(n, to);
+    Val *way = range_binary(n, OP_sub, to, from);
+    if (!ends[0].test.or_equal) way = range_binary(n, OP_sub, way, range_number(n, 1));
+    Val *rounds = range_binary(n, OP_div, way, range_number(n, up + down));
+    ends[0].test.limit = range_binary(n, OP_add, from, range_binary(n, OP_mul, rounds, range_number(n, up)));
+    ends[1].test.limit = range_binary(n, OP_sub, to, range_binary(n, OP_mul, rounds, range_number(n, down)));
+    ends[0].test.or_equal = ends[1].test.or_equal = true;
+}
+
+static bool is_small(int64_t step) { return step >= -MOST_BOUND_FACTOR && step <= MOST_BOUND_FACTOR; }
+
+/* Neither leaves its range before they meet, unless the other does. */
+static bool find_both(Nest *n, const Inst *loop, const Inst *test) {
+    Ending ends[2];
+    LoopSteps steps[2];
+    Val *firsts[2], *others = n->safe;
+    int count = n->ncounters;
+    for (int i = 0; i < 2; i++) {
+        const Val *side = inst_operand(test, i);
+        if (side->kind != VAL_param || side->region != loop->regions[0] || !range_is_word(side->type))
+            return false;
+        firsts[i] = inst_operand(loop, side->index);
+        steps[i] = loop_steps_by(n->jumps, loop, side->index);
+        ends[i] = (Ending){.test = {side->index, NULL, i == 0, test->op == OP_le}, .inst = test};
+        if (!steps[i].known || !is_small(steps[i].least) || !is_small(steps[i].greatest)) return false;
+    }
+    if (steps[0].least < 0 || steps[0].greatest == 0 || steps[1].greatest > 0 || steps[1].least == 0)
+        return false;
+    for (int i = 0; i < 2; i++) ends[i].test.limit = firsts[1 - i];
+    find_meeting(n, ends, firsts, steps);
+    if (find_counter(n, loop, &ends[0]) && find_counter(n, loop, &ends[1])) return true;
+    n->ncounters = count;
+    n->safe = others;
+    return false;
+}
+
+/* ---- the condition of a loop */
+
+static bool has_counter(const Nest *n, const Inst *loop) {
+    return n->ncounters > 0 && n->counters[n->ncounters - 1].loop == loop;
+}
+
+/* A comparison of a counter with something fixed, or with another that comes nearer. */
+static bool find_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
+    Ending ending = {.inst = test, .is_alone = is_alone, .begins = test->op == OP_ne};
+    if ((test->op == OP_lt || test->op == OP_le) && find_both(n, loop, test)) return true;
+    if (!loop_comparison(loop, test, &ending.test) && !find_ahead(n, loop, test, &ending)) return false;
+    if (test->op == OP_ne && (has_counter(n, loop) || !goes_straight_to(n, loop, &ending.test))) return false;
+    return find_counter(n, loop, &ending);
+}
+
+/* What else has to be true where an `if` says false otherwise; NULL: it does not. */
+static const Val *second_part(const Val *condition) {
+    const Inst *inst = condition->inst;
+    if (inst->op != OP_if || inst->nregions != 2) return NULL;
+    const Inst *then = inst->regions[0]->last, *otherwise = inst->regions[1]->last;
+    bool is_and = then && otherwise && then->op == OP_yield && otherwise->op == OP_yield &&
+                  val_is_zero(inst_operand(otherwise, condition->index));
+    return is_and ? inst_operand(then, condition->index) : NULL;
+}
+
+/* The condition of the loop is such a test, asked before or behind a round, or has some as its parts. */
+static bool find_ending(Nest *n, const Inst *loop, const Val *condition, bool is_alone, const Flag *late) {
+    Flag flag;
+    if (!late && find_flag(n, loop, condition, &flag))
+        return find_ending(n, loop, flag.next, is_alone, &flag);
     const Inst *inst = condition->kind == VAL_inst ? condition->inst : NULL;
-    if (inst && inst->op == OP_and)
-        return find_ending(n, loop, inst_operand(inst, 0), false, is_late) ||
-               find_ending(n, loop, inst_operand(inst, 1), false, is_late);
-    return inst && (is_late ? find_late_test(n, loop, inst, is_alone) : find_test(n, loop, inst, is_alone));
+    const Val *second = !inst ? NULL : inst->op == OP_and ? inst_operand(inst, 1) : second_part(condition);
+    if (second) {
+        bool is_found = find_ending(n, loop, inst_operand(inst, 0), false, late);
+        return find_ending(n, loop, second, false, late) || is_found;
+    }
+    return inst &&
+           (late ? find_late_test(n, loop, inst, late, is_alone) : find_test(n, loop, inst, is_alone));
 }
 
 static void note_leaving(void *user, Inst *inst) {
@@ -423,5 +618,5 @@ bool range_add_loop(Nest *n, const Inst *loop) {
     n->terms = 0;
     if (!end || end->op != OP_yield) return false;
     region_walk(loop->regions[1], note_leaving, &leaves);
-    return find_ending(n, loop, inst_operand(end, 0), !leaves, false);
+    return find_ending(n, loop, inst_operand(end, 0), !leaves, NULL);
 }

@@ -1,6 +1,4 @@
-/* Which indices of a nest are in range (range.c): by a test of the least and the greatest, before it.
- *
- * What an `if` asks before an access is known of its counters: if (i > 0) ... a[i - 1] ... */
+/* Which indices of a nest are in range (range.c): by a test of the least and the greatest, before it. */
 #include "opt/range.h"
 
 enum { MOST_FACTOR = 1 << 27 }; /* where several are added up: nothing overflows then */
@@ -17,45 +15,6 @@ bool range_is_rehearsed(const Nest *n, const Inst *loop) {
     for (const Inst *at = loop; at; at = at == n->loop ? NULL : at->parent->owner)
         if (at->op == OP_loop && ir_rehearse(n->rehearsal, (Inst *)at)) return true;
     return false;
-}
-
-/* ---- what conditions around an access tell of counters */
-
-/* a < b, or a <= b. */
-static void clip_by(Nest *n, Val *a, Val *b, bool or_equal) {
-    Linear left, right, room;
-    Val *others = n->safe;
-    int64_t known;
-    n->terms = 0;
-    bool is_known = range_exact(n, a, &left) && range_exact(n, b, &right) &&
-                    range_combine(n, &right, &left, true, &room) && range_factors(&room) == 1;
-    for (int i = 0; i < n->ncounters && is_known; i++) {
-        Between *between = &n->counters[i].between;
-        if (!room.factors[i] || n->counters[i].varies || !val_is_int(room.factors[i], &known)) continue;
-        Val *end = range_binary(n, OP_sub, room.base, range_number(n, !or_equal));
-        if (known == 1)
-            between->low = range_binary(n, OP_max, between->low, build_unary(&n->before, OP_neg, end));
-        if (known == -1) between->high = range_binary(n, OP_min, between->high, end);
-        if (known == 1 || known == -1) return;
-    }
-    n->safe = others;
-}
-
-static void clip(Nest *n, const Val *condition, bool holds) {
-    const Inst *inst = condition->kind == VAL_inst ? condition->inst : NULL;
-    if (!inst) return;
-    if (inst->op == (holds ? OP_and : OP_or)) {
-        clip(n, inst_operand(inst, 0), holds);
-        clip(n, inst_operand(inst, 1), holds);
-    } else if (inst->op == OP_lt || inst->op == OP_le) {
-        Val *a = inst_operand(inst, 0), *b = inst_operand(inst, 1);
-        clip_by(n, holds ? a : b, holds ? b : a, (inst->op == OP_le) == holds);
-    }
-}
-
-static void clip_counters(Nest *n, const Inst *access) {
-    for (const Region *at = access->parent; at->owner != n->loop; at = at->owner->parent)
-        if (at->owner->op == OP_if) clip(n, inst_operand(at->owner, 0), at == at->owner->regions[0]);
 }
 
 /* ---- accesses */
@@ -120,6 +79,7 @@ static Val *index_at(Nest *n, const Linear *index, bool greatest) {
 /* Of a nest, by bounds that it comes near: or else the copy with checks is what runs, where each inner loop, tested by itself, has none. */
 static bool require_at(Nest *n, const Linear *wide, Val *limit, bool greatest) {
     Val *at = index_at(n, wide, greatest);
+    n->may_be_loose |= n->is_loose;
     if (!at || (n->is_loose && n->inner.count > 0)) return false;
     range_require(n, range_binary(n, OP_lt, as_natural(n, at), limit));
     return true;
@@ -151,22 +111,36 @@ static Val *count_of(Nest *n, const Inst *inst) {
 
 static bool require_linear(Nest *n, Access *access, Val *index, bool rehearses) {
     const Type *type = type_element(index->type);
+    bool is_long = range_is_long(type);
     n->terms = 0;
     n->rehearses = rehearses;
     if (rehearses) rehearse_all(n);
-    if (!range_linear(n, index, &access->index)) return false;
+    if (is_long ? rehearses || !range_exact(n, index, &access->index)
+                : !range_linear(n, index, &access->index))
+        return false;
     Val *count = count_of(n, access->inst);
     Linear wide = range_widened(n, &access->index);
     if (!count || !range_require_moderate(n, &wide)) return false;
-    if (type_is_signed(type))
+    if (type_is_signed(type) && !is_long)
         count = range_binary(n, OP_min, count, as_natural(n, range_number(n, (int64_t)1 << 31)));
     return require_index(n, &wide, count);
 }
 
+/* By what conditions tell of numbers that the index is made of: which else are found together, as they are in all rounds. */
+static bool require_clipped(Nest *n, Access *access, Val *index) {
+    n->meets_clipped = false;
+    n->may_be_loose = false;
+    return n->nclipped > 0 && require_linear(n, access, index, false) && n->meets_clipped && !n->may_be_loose;
+}
+
 static bool require_access(Nest *n, Access *access) {
     Val *index = range_narrow_index(access->inst), *others = n->safe;
-    if (!range_is_word(type_element(index->type))) return false;
-    if (inst_contains(n->loop, access->inst->results[0])) clip_counters(n, access->inst);
+    if (!type_is_integer(type_element(index->type))) return false;
+    n->access = access->inst;
+    if (inst_contains(n->loop, access->inst->results[0])) range_clip_around(n, access->inst);
+    if (require_clipped(n, access, index)) return true;
+    n->nclipped = 0;
+    n->safe = others;
     bool is_linear = require_linear(n, access, index, false);
     bool is_curved = is_linear && range_first_of_curves(&access->index) < FACTORS;
     if (is_linear && !is_curved) return true;
@@ -177,12 +151,12 @@ static bool require_access(Nest *n, Access *access) {
 }
 
 bool range_require_access(Nest *n, Access *access) {
-    Between saved[MOST_COUNTERS];
     Val *others = n->safe;
-    for (int i = 0; i < n->ncounters; i++) saved[i] = n->counters[i].between;
+    Clips saved = range_save_clips(n);
     bool is_covered = require_access(n, access);
+    n->access = NULL;
     if (!is_covered) n->safe = others;
-    for (int i = 0; i < n->ncounters; i++) n->counters[i].between = saved[i];
+    range_restore_clips(n, &saved);
     return is_covered;
 }
 

@@ -18,6 +18,8 @@ bool range_is_word(const Type *type) { return type->kind == TYPE_int || type->ki
 
 bool range_is_long(const Type *type) { return type->kind == TYPE_int64 || type->kind == TYPE_uint64; }
 
+bool range_fits_word(const Type *type) { return type_is_integer(type) && type_bits(type) <= 32; }
+
 /* ---- numbers before the loop */
 
 static Val *int_of(Nest *n, int64_t value) {
@@ -124,7 +126,49 @@ const Between *range_between(const Nest *n, const Linear *index, int i) {
     return i >= OWN ? &index->own[i - OWN] : &n->counters[i].between;
 }
 
-const Val *range_counter(const Nest *n, const Linear *index, int i) { return range_between(n, index, i)->v; }
+/* ---- counters where a loop asks whether it goes on: while (i < n && a[i] > 0) ... */
+
+/* Is the access in the condition of the loop? */
+static bool is_in_condition(const Inst *access, const Inst *loop) {
+    const Region *at = access->parent;
+    while (at->owner && at->owner != loop) at = at->owner->parent;
+    return at->owner == loop && at == loop->regions[0];
+}
+
+static bool implies(const Val *condition, const Inst *test) {
+    const Inst *inst = condition->kind == VAL_inst ? condition->inst : NULL;
+    if (!inst || inst == test) return inst == test;
+    return inst->op == OP_and &&
+           (implies(inst_operand(inst, 0), test) || implies(inst_operand(inst, 1), test));
+}
+
+static bool is_behind(const Inst *access, const Counter *c) {
+    for (const Region *at = access->parent; at->owner != c->loop; at = at->owner->parent)
+        if (at->owner->op == OP_if && at == at->owner->regions[0] &&
+            implies(inst_operand(at->owner, 0), c->test))
+            return true;
+    return false;
+}
+
+/* Where the access is, what a round begins with: in the region that it is a parameter of. */
+static const Region *seen_region(const Inst *access, const Counter *c) {
+    bool asks = access && is_in_condition(access, c->loop);
+    return !asks ? c->loop->regions[1] : is_behind(access, c) ? c->loop->regions[0] : NULL;
+}
+
+const Counter *range_counter_of(const Nest *n, const Val *v) {
+    for (int i = 0; i < n->ncounters && v->kind == VAL_param; i++) {
+        const Counter *c = &n->counters[i];
+        if (v->index == c->index && v->region->owner == c->loop && v->region == seen_region(n->access, c))
+            return c;
+    }
+    return NULL;
+}
+
+const Val *range_counter(const Nest *n, const Access *access, int i) {
+    if (i >= OWN) return access->index.own[i - OWN].v;
+    return seen_region(access->inst, &n->counters[i])->params[n->counters[i].index];
+}
 
 /* ---- the least and the greatest of a sum, of 64 bits */
 
@@ -230,6 +274,7 @@ Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
 }
 
 bool range_find_ends(Nest *n, const Linear *wide, Between *between) {
+    *between = (Between){0};
     if (!range_require_moderate(n, wide)) return false;
     between->low = range_extreme(n, wide, false);
     between->is_loose = n->is_loose;
@@ -239,7 +284,7 @@ bool range_find_ends(Nest *n, const Linear *wide, Between *between) {
     return between->low && between->high;
 }
 
-static void require_of_type(Nest *n, const Between *between, const Type *type) {
+void range_require_of_type(Nest *n, const Between *between, const Type *type) {
     bool sign = type_is_signed(type);
     range_require_ordered(n, range_number(n, sign ? INT32_MIN : 0), between->low);
     range_require_ordered(n, between->high, range_number(n, sign ? INT32_MAX : UINT32_MAX));
@@ -248,7 +293,7 @@ static void require_of_type(Nest *n, const Between *between, const Type *type) {
 /* What the program computes in 32 bits is the sum itself. */
 bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
     if (!range_find_ends(n, wide, between)) return false;
-    require_of_type(n, between, type);
+    range_require_of_type(n, between, type);
     return true;
 }
 
@@ -256,7 +301,13 @@ bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *
 
 static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
     Linear a, b;
+    int64_t known;
     bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
+    if (inst->op == OP_shl && val_is_int(inst_operand(inst, 1), &known) && known >= 0 && known < 31 &&
+        range_linear(n, inst_operand(inst, 0), &a)) {
+        *result = range_times(n, &a, int_of(n, 1 << known));
+        return true;
+    }
     if (inst->op == OP_convert || inst->op == OP_bitcast)
         return range_linear(n, inst_operand(inst, 0), result);
     if (!is_binary || !range_linear(n, inst_operand(inst, 0), &a) ||
@@ -310,7 +361,7 @@ static Val *step_of(Nest *n, const Inst *loop, int index) {
     return next->inst->op == OP_sub ? build_unary(&n->before, OP_neg, step) : step;
 }
 
-static Linear own_number(Nest *n, const Val *v, Between between) {
+Linear range_own_number(Nest *n, const Val *v, Between between) {
     between.v = v;
     Linear result = {.base = int_of(n, 0), .own = {between}};
     result.factors[OWN] = int_of(n, 1);
@@ -378,19 +429,17 @@ static bool curved_carried(Nest *n, const Counter *c, const Val *v, Linear *resu
         !range_product(n, &one, &other, &product) ||
         !range_even_half(n, &product, range_wide(n, first.base), &between))
         return false;
-    require_of_type(n, &between, v->type);
-    *result = own_number(n, v, between);
+    range_require_of_type(n, &between, v->type);
+    *result = range_own_number(n, v, between);
     return true;
 }
 
 /* Beside the counter of its loop. */
-static bool linear_carried(Nest *n, const Val *v, Linear *result) {
-    const Counter *c = v->region->owner ? counter_of_loop(n, v->region->owner) : NULL;
+static bool linear_beside(Nest *n, const Counter *c, const Val *v, Linear *result) {
     Linear start, first, rounds;
-    if (!c || v->region != c->loop->regions[1] || c->step == 0) return false;
-    Val *step = step_of(n, c->loop, v->index);
+    Val *step = c->step ? step_of(n, c->loop, v->index) : NULL;
     int64_t by = c->step < 0 ? -c->step : c->step, known;
-    if (!step) return curved_carried(n, c, v, result);
+    if (!step) return c->step && curved_carried(n, c, v, result);
     if (by != 1) step = val_is_int(step, &known) && known % by == 0 ? int_of(n, known / by) : NULL;
     if (!step || !range_linear(n, inst_operand(c->loop, c->index), &start) ||
         !range_linear(n, inst_operand(c->loop, v->index), &first))
@@ -400,6 +449,15 @@ static bool linear_carried(Nest *n, const Val *v, Linear *result) {
         return false;
     rounds = range_times(n, &rounds, step);
     return range_combine(n, &rounds, &first, false, result);
+}
+
+static bool linear_carried(Nest *n, const Val *v, Linear *result) {
+    const Counter *c = v->region->owner ? counter_of_loop(n, v->region->owner) : NULL;
+    Val *others = n->safe;
+    if (!c || v->region != seen_region(n->access, c)) return false;
+    if (linear_beside(n, c, v, result)) return true;
+    n->safe = others;
+    return range_own_carried(n, c, v, result);
 }
 
 bool range_is_bounding(const Linear *part) {
@@ -419,119 +477,10 @@ const Bound *range_parts(const Nest *n, Op op, const Linear *one, const Linear *
     return parts;
 }
 
-/* Within 32 bits. */
-static bool find_between_of(Nest *n, Val *v, Linear *wide, Between *between) {
-    Linear narrow;
-    bool is_word = range_is_word(v->type);
-    if (is_word ? !range_linear(n, v, &narrow) : !range_exact(n, v, wide)) return false;
-    if (is_word) *wide = range_widened(n, &narrow);
-    return range_find_between(n, wide, is_word ? v->type : range_type(n, TYPE_int), between);
-}
-
-/* What is not negative, divided by what is not changed. */
-static bool between_remainder(Nest *n, const Inst *inst, Between *between) {
-    Val *by = range_prepared(n, inst_operand(inst, 1));
-    Linear whole;
-    Between x;
-    if (!by || !find_between_of(n, inst_operand(inst, 0), &whole, &x)) return false;
-    Val *end = range_binary(n, OP_sub, range_wide(n, by), range_number(n, 1));
-    range_require_ordered(n, range_number(n, 0), x.low);
-    range_require_ordered(n, range_number(n, 0), end);
-    unsigned of = x.ways.rises | x.ways.falls;
-    *between = (Between){.low = range_number(n, 0),
-                         .high = range_binary(n, OP_min, x.high, end),
-                         .ways = {of, of},
-                         .is_loose = x.is_loose};
-    return true;
-}
-
-Between range_grown(Nest *n, Op op, const Between *x, const Between *y) {
-    return (Between){.low = range_binary(n, op, x->low, y->low),
-                     .high = range_binary(n, op, x->high, y->high),
-                     .ways = {x->ways.rises | y->ways.rises, x->ways.falls | y->ways.falls},
-                     .is_loose = x->is_loose || y->is_loose};
-}
-
-/* It grows with its operands: by a constant that is not negative, or both of which are between bounds. */
-static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
-    Linear one, other;
-    Between x, y;
-    int64_t known;
-    bool is_either = inst->op == OP_min || inst->op == OP_max;
-    if (!find_between_of(n, inst_operand(inst, 0), &one, &x)) return false;
-    if (is_either) {
-        if (!find_between_of(n, inst_operand(inst, 1), &other, &y)) return false;
-    } else {
-        bool is_shift = inst->op == OP_shr;
-        if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
-            return false;
-        if (known == (is_shift ? 1 : 2) && range_half(n, &one, between)) return true;
-        y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
-    }
-    *between = range_grown(n, (Op)inst->op, &x, &y);
-    if (is_either) between->parts = range_parts(n, (Op)inst->op, &one, &other);
-    else range_quotient(n, &one, (Op)inst->op, known, between);
-    return true;
-}
-
-/* Factors without sign may be so large that their product has more than 63 bits. */
-bool range_find_product(Nest *n, const Inst *inst, Between *between) {
-    Linear one, other;
-    Between x, y;
-    const Type *type = inst->results[0]->type;
-    if (!find_between_of(n, inst_operand(inst, 0), &one, &x) ||
-        !find_between_of(n, inst_operand(inst, 1), &other, &y) || !range_product(n, &one, &other, between))
-        return false;
-    range_require_ordered(n, range_binary(n, OP_max, x.high, y.high), range_number(n, INT32_MAX));
-    if (range_is_word(type)) require_of_type(n, between, type);
-    return true;
-}
-
-/* Of 64 bits, a number that fits into 32. */
-static bool between_long(Nest *n, Val *v, Between *between) {
-    if (!range_exact_own(n, v, between)) return false;
-    require_of_type(n, between, range_type(n, TYPE_int));
-    return true;
-}
-
-/* The least of something without sign and of what is not changed, of 64 bits: whatever the former is, it is not above the latter. */
-static bool between_capped(Nest *n, const Inst *inst, Between *between) {
-    if (inst->op != OP_min || inst->results[0]->type->kind != TYPE_uint64) return false;
-    for (int i = 0; i < 2; i++) {
-        Val *most = range_prepared(n, inst_operand(inst, i));
-        if (!most) continue;
-        Val *high = range_wide(n, most);
-        range_require(n,
-                      range_binary(n, OP_lt, most,
-                                   build_convert(&n->before, range_number(n, INT64_C(1) << 31), most->type)));
-        *between = (Between){.low = range_number(n, 0), .high = high, .is_loose = true};
-        return true;
-    }
-    return false;
-}
-
-/* Not linear, but between bounds. */
-static bool find_own(Nest *n, Val *v, Linear *result) {
-    const Inst *inst = v->inst;
-    Between between;
-    bool is_found = false;
-    if (!range_is_word(v->type)) is_found = between_capped(n, inst, &between) || between_long(n, v, &between);
-    else if (inst->op == OP_rem) is_found = between_remainder(n, inst, &between);
-    else if (inst->op == OP_mul) is_found = range_find_product(n, inst, &between);
-    else if (inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max)
-        is_found = between_monotone(n, inst, &between);
-    if (is_found) *result = own_number(n, v, between);
-    return is_found;
-}
-
-static Linear number_between(Nest *n, const Val *v, int64_t low, int64_t high) {
-    return own_number(n, v, (Between){.low = range_number(n, low), .high = range_number(n, high)});
-}
-
 static bool find_rehearsed(Nest *n, const Val *v, Linear *result) {
     Interval seen = n->rehearses && inst_contains(n->loop, v) ? ir_rehearsed(n->rehearsal, v) : (Interval){0};
     if (!seen.known) return false;
-    *result = number_between(n, v, seen.low, seen.high);
+    *result = range_number_between(n, v, seen.low, seen.high);
     return true;
 }
 
@@ -544,7 +493,7 @@ static bool between_lanes(Nest *n, Val *v, Linear *result) {
         if (known < low) low = known;
         if (known > high) high = known;
     }
-    *result = number_between(n, v, low, high);
+    *result = range_number_between(n, v, low, high);
     return true;
 }
 
@@ -558,18 +507,24 @@ static bool linear_vector(Nest *n, Val *v, Linear *result) {
 /* Of 64 bits, the lower 32. */
 bool range_linear(Nest *n, Val *v, Linear *result) {
     const Type *type = type_element(v->type);
-    if ((!range_is_word(type) && !range_is_long(type)) || ++n->terms > RANGE_TERMS) return false;
-    if (v->type->kind == TYPE_vector) return linear_vector(n, v, result);
+    bool is_narrow = type_is_integer(type) && type_bits(type) < 32;
+    if (!type_is_integer(type) || ++n->terms > RANGE_TERMS) return false;
+    if (v->type->kind == TYPE_vector) return !is_narrow && linear_vector(n, v, result);
     if (find_rehearsed(n, v, result)) return true;
-    for (int i = 0; i < n->ncounters; i++) {
-        if (n->counters[i].between.v != v) continue;
-        *result = range_linear_counter(n, &n->counters[i], int_of(n, 1));
+    const Counter *c = range_counter_of(n, v);
+    if (c) {
+        *result = range_linear_counter(n, c, int_of(n, 1));
         return true;
     }
-    bool is_inside = inst_contains(n->loop, v), is_inst = v->kind == VAL_inst;
+    const Between *clipped = range_clipped(n, v);
+    if (clipped) {
+        *result = range_own_number(n, v, *clipped);
+        return true;
+    }
+    bool is_inside = inst_contains(n->loop, v), is_inst = v->kind == VAL_inst && !is_narrow;
     if (is_inside && is_inst && linear_inst(n, v->inst, result)) return true;
     Val *fixed = range_prepared(n, v);
-    if (!fixed) return is_inst ? find_own(n, v, result) : linear_carried(n, v, result);
+    if (!fixed) return is_inst ? range_own(n, v, result) : !is_narrow && linear_carried(n, v, result);
     *result = (Linear){.base = build_convert(&n->before, fixed, range_type(n, TYPE_int))};
     return true;
 }

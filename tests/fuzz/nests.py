@@ -1,8 +1,9 @@
-"""Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere; and loops
+"""Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere, two that come nearer to each other, numbers that go round or
+are chosen; and loops
 that set elements which others then add to, or nearly so. They are text: what fails is small already."""
 import random
 
-KINDS = ("int", "int", "int", "uint", "int64_t")
+KINDS = ("int", "int", "int", "int", "int", "int", "uint", "uint", "int64_t", "int64_t", "uint64_t", "int16_t", "uint16_t")
 
 
 class Nests:
@@ -29,7 +30,16 @@ class Nests:
         i, j = (f"int({self.pick(*names)})" for _ in range(2))
         return f"({i} + {j}) * ({i} + {j} + {self.pick(1, 3)}) / 2"
 
+    def chosen(self, names):
+        """Not linear: parts of bits, magnitudes, quotients, choices, what is carried on otherwise; and of 64 bits."""
+        i, j = (f"int({self.pick(*names)})" for _ in range(2))
+        return self.pick(f"({i} & {self.pick(7, 3, -4, 'n', -3)})", f"abs({i} - {j})", f"abs({i} - {self.pick(2, 'k')})", f"{i} / k", f"{i} % k", f"uint({i} - {j}) % uint(m)", f"({i} < {j} ? {i} : {j} - 1)", f"({i} + {j} < n ? {i} + {j} : {i} + {j} - n)",
+                         f"({i} - {j} < 0 ? {i} - {j} + m : {i} - {j})", f"({i} == 0 ? {self.pick('0', 'n - 1')} : {i} - 1)", f"({i} + 1 != n ? {i} + 1 : 0)", f"(s > 0 ? {i} : {j})", f"clamp({i} + {j} - 2, 0, n - 1)",
+                         "ring", "ring", "ring + 1", "best", "best - 1", "next", "next - k", f"int64_t({i}) * n + {j}", f"int64_t({i}) - k", f"uint64_t({i})", f"uint16_t({i} + {j})", f"int64_t({i}) * 4294967296ll", f"ring * n + {i}")
+
     def index(self, names):
+        if self.chance(0.2):
+            return self.chosen(names)
         if self.chance(0.6):
             i, j = (f"int({self.pick(*names)})" for _ in range(2))
             return self.pick(i, i, "packed", "packed", f"{i} + {self.pick(1, 2, 'k')}", f"{i} - 1", f"{i} * n + {j}", f"{i} * 8 + {j}", f"{i} + {j}", f"{i} - {j}", f"{i} * m + {j}", f"packed + {i}",
@@ -41,9 +51,9 @@ class Nests:
 
     def head(self, i, names):
         kind = self.pick(*KINDS)
-        around = f"{kind}({self.pick(*names, 'k')}{' & 15' if kind == 'uint' else ''})"
-        low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind != "uint" else "0")
-        high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind != "uint" else f"{kind}(n)")
+        around = f"{kind}({self.pick(*names, 'k')}{' & 15' if kind[0] == 'u' else ''})"
+        low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind[0] != "u" else "0")
+        high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind[0] != "u" else f"{kind}(n)")
         if kind == "int" and self.chance(0.25):
             low = self.pick(low, f"max({around} - {self.pick(1, 2, 4)}, 0)", f"max(k, {around})", f"{around} / 2", f"({around} + 1) / {self.pick(2, 3)}")
             high = self.pick(high, f"min(n, {around} + {self.pick(1, 3, 5)})", f"min(m, n)", f"max({around}, 2)", f"(n >> 1)", f"n % {self.pick(3, 5)}")
@@ -59,7 +69,16 @@ class Nests:
         return self.pick(f"one[{self.index(names)}]", f"two[{self.index(names)}]", f"two[{self.index(names)}]", f"a[{self.index(names)}]", f"fb[{self.pick(*names)}]",
                          f"float({self.pick(*names)})", "x", "s", f"(s > 0 ? two[{self.index(names)}] : 0.5)")
 
+    def carried(self, names):
+        """What goes round, is chosen, or counts some of the rounds."""
+        i = f"int({self.pick(*names)})"
+        return self.pick(f"ring = ring + 1 == {self.pick('n', 'm', '5')} ? 0 : ring + 1;", f"ring = (ring + {self.pick(1, 3)}) % {self.pick('n', 'm', '6')};", f"if (++ring >= {self.pick('n', 'm', '4')}) ring = 0;", f"ring = ring == 0 ? {self.pick('n', 'm')} - 1 : ring - 1;",
+                         "ring++; if (ring > m) ring -= m;", "if (--ring < 0) ring = n - 1;", "ring = (ring + 1) & 7;", f"if ({self.read(names)} > 0) best = {i};", f"best = s > 0 ? {i} + {self.pick(0, 1, 'k')} : best;", f"if ({self.read(names)} > 0) next++;",
+                         "next += s > 0 ? 2 : -1;", f"if ({i} > 1) next--;", f"best = {i} > n ? 2 : best;")
+
     def statement(self, names):
+        if self.chance(0.15):
+            return self.carried(names)
         value = self.pick("{} * 0.5 + {}", "{} - {} * x", "{}", "min({}, {})").format(*(self.read(names) for _ in range(2)))
         if self.chance(0.25):
             i, j = (f"int({self.pick(*names)})" for _ in range(2))
@@ -77,6 +96,20 @@ class Nests:
         most = [f"if ({i} > 40) break;"] # some would not end
         return f"int {i} = {self.pick('0', '1', 'k')};\n{self.pick('for (;;)', 'while (true)')} {{\n" + "\n".join([*lines[:-1], *most, lines[-1]]) + "\n}"
 
+    def while_loop(self, i, names, lines):
+        """By a step that is no constant, by doubling and halving, backwards, with a test that reads, or of two counters."""
+        high, around = self.pick("n", "n", "m", "8", f"int({self.pick(*names, 'k')})"), self.pick("0", "0", "1", "k", "-1")
+        inside, read, most = "\n".join(lines), self.read([*names, i]), f"if ({i} > 40 || {i} < -40) break;" # some would not end
+        return self.pick(f"for (int {i} = {around}; {i} < {high}; {i} += {self.pick('k', '(m | 1)', '((k & 3) + 1)')}) {{\n{most}\n{inside}\n}}", f"for (int {i} = {high}; {i} > {around}; {i} -= {self.pick('k', '(m | 1)', '((k & 3) + 1)')}) {{\n{most}\n{inside}\n}}",
+                         f"for (int {i} = {self.pick(1, 1, 2, 0, 'k')}; {i} < {high}; {i} {self.pick('*= 2', '<<= 1', '*= 3')}) {{\nif ({i} < 1) break;\n{inside}\n}}", f"for (int {i} = {high}; {i} {self.pick('> 0', '>= 1', '> 1', '> -2')}; {i} {self.pick('/= 2', '>>= 1', '/= 3')}) {{\nif ({i} < 1) break;\n{inside}\n}}",
+                         f"int {i} = {high};\nwhile ({i}-- > {around}) {{\n{inside}\n}}", f"for (uint {i} = uint({high}) & 31; {i}-- > 0;) {{\n{inside}\n}}", f"int {i} = {around};\nwhile ({i}++ < {high}) {{\n{inside}\n}}", f"int {i} = {high};\nwhile (--{i} >= {around}) {{\n{inside}\n}}",
+                         f"int {i} = {around};\nwhile ({i} < {high} && {read} < 2.5) {{\n{inside}\n{i}++;\n}}", f"int {i} = {high} - 1;\nwhile ({i} >= 0 && one[{i}] < 2.5) {{\n{inside}\n{i}--;\n}}", f"for (int {i} = {around}; {i} < {high} && {i} < {self.pick('m', '6', 'n')}; {i}++) {{\n{inside}\n}}")
+
+    def two_counters(self, i, lines):
+        one, two = self.pick("0", "0", "1", "k"), self.pick("n", "n - 1", "m", "9")
+        moves = self.pick(f"{i}++; {i}e--;", f"{i} += 2; {i}e--;", f"{i}++; {i}e -= 3;", f"if (s > 0) {i}++; else {i}e--;", f"{i}++;", f"{i}e--; if ({i}e > 3) {i}++;")
+        return f"int {i} = {one}, {i}e = {two};\nwhile ({self.pick(f'{i} < {i}e', f'{i} <= {i}e', f'{i}e > {i}', f'{i} < n && {i}e > 0')}) {{\n" + "\n".join(lines) + f"\n{moves}\n}}"
+
     def level(self, depth, names):
         i = f"i{len(names)}"
         inside = [*names, i]
@@ -87,15 +120,20 @@ class Nests:
             lines.append(self.pick("packed++;", "packed++;", "packed += k;", "packed += 3;", f"packed -= {self.pick(1, 2)};"))
         if self.chance(0.08):
             return f"int {i} = {self.pick('0', '1', 'k')};\ndo {{\n" + "\n".join(line for line in lines if "continue" not in line) + f"\n}} while (++{i} < {self.pick('n', '7', 'm')});"
+        if self.chance(0.15):
+            return self.while_loop(i, names, [line for line in lines if "continue" not in line])
+        if self.chance(0.06):
+            lines = [self.statement([*inside, f"{i}e"]), *lines]
+            return self.two_counters(i, [line for line in lines if "continue" not in line])
         if self.chance(0.12):
             return self.endless(i, [line for line in lines if "continue" not in line])
         return self.head(i, names) + " {\n" + "\n".join(lines) + "\n}"
 
     def nest(self, name):
         body = self.level(self.pick(0, 1, 1, 2), [])
-        begin = f"int m = {self.pick('7', 'ia[0] & 7', 'k + 3')};\n    float s = x;\n    int packed = {self.pick('0', '1', 'k')};\n    float a[{self.pick(4, 7, 16)}] = {{}};\n"
+        begin = f"int m = {self.pick('7', 'ia[0] & 7', 'k + 3')};\n    float s = x;\n    int packed = {self.pick('0', '1', 'k')}, ring = {self.pick(0, 0, 2)}, best = {self.pick(0, 'k')}, next = 0;\n    float a[{self.pick(4, 7, 16)}] = {{}};\n"
         return f"{self.pick('[noinline] ', '')}void {name}(RWStructuredBuffer<float> one, RWStructuredBuffer<float> two, int n, int k, float x) {{\n    {begin}    {body}\n" \
-               "    fa[1] += s; ia[2] ^= packed; fb[2] += a[1] + a[3];\n}\n"
+               "    fa[1] += s; ia[2] ^= packed + ring * 64 + best * 128 + next * 256; fb[2] += a[1] + a[3];\n}\n"
 
     # ---- set, then added to
 
