@@ -483,8 +483,10 @@ Name clike_case_of(const EnumNames *names, int64_t value); /* NULL: none of them
 bool clike_keeps_quotients(const Inst *loop); /* in arrays, in a few rounds that can be vectors */
 const char *clike_loop_wish(Printer *p, const Inst *loop);  /* what is said before it; NULL: nothing */
 const char *clike_round_wish(Printer *p, const Inst *loop); /* likewise, where a round begins */
-bool clike_carries_counters(const Inst *loop);              /* and nothing else? */
-bool clike_is_in_open_loop(const Inst *inst);               /* that ends by what it computes: no vectors */
+bool clike_adds_rows(const Printer *p, const Inst *loop);   /* products of many at once, and nothing else? */
+bool clike_adds_row_by_row(const Printer *p, const Inst *loop); /* one in each round? */
+bool clike_carries_counters(const Inst *loop);                  /* and nothing else? */
+bool clike_is_in_open_loop(const Inst *inst); /* that ends by what it computes: no vectors */
 /* Is it written out, and how often the loop in it runs depends on the round? */
 bool clike_is_triangle(const Printer *p, const Inst *loop);
 

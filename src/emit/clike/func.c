@@ -375,6 +375,30 @@ static bool keeps_quotients(const Printer *p, const ReachedFunc *reached) {
     return found;
 }
 
+typedef struct Sums {
+    const Printer *p;
+    bool together, one_by_one; /* of rows */
+} Sums;
+
+static void look_for_sums(void *user, Inst *inst) {
+    Sums *sums = user;
+    if (inst->op != OP_loop) return;
+    sums->together |= clike_adds_rows(sums->p, inst);
+    sums->one_by_one |= clike_adds_row_by_row(sums->p, inst);
+}
+
+static Sums sums_of(const Printer *p, const ReachedFunc *reached) {
+    Sums sums = {.p = p};
+    region_walk(reached->func->body, look_for_sums, &sums);
+    return sums;
+}
+
+static bool adds_rows(const Printer *p, const ReachedFunc *reached) { return sums_of(p, reached).together; }
+
+static bool adds_row_by_row(const Printer *p, const ReachedFunc *reached) {
+    return sums_of(p, reached).one_by_one;
+}
+
 static void look_for_whole_rows(void *user, Inst *inst) {
     const Val *row = inst->op == OP_elem && inst_has(inst, INST_RAW) ? inst_operand(inst, 0) : NULL;
     *(bool *)user |= row && row->kind == VAL_inst && row->inst->op == OP_elem;
@@ -418,10 +442,14 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
                    : "SLOPE_IN_ORDER",
         keeps ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
         !in_order && !keeps && has_trait(p, reached, has_whole_rows) ? "SLOPE_READS_IN_PLACE" : NULL,
-        in_order                          ? "SLOPE_WIDE_VECTORS"
-        : has_trait(p, reached, has_rows) ? "SLOPE_ITEMS_AT_ONCE"
-                                          : NULL,
-        branches && !in_order ? "SLOPE_BRANCHES" : NULL,
+        in_order                                 ? "SLOPE_WIDE_VECTORS"
+        : has_trait(p, reached, has_rows)        ? "SLOPE_ITEMS_AT_ONCE"
+        : has_trait(p, reached, adds_row_by_row) ? "SLOPE_WIDE_VECTORS"
+                                                 : NULL,
+        in_order                           ? NULL
+        : has_trait(p, reached, adds_rows) ? "SLOPE_SUMS_OF_ROWS"
+        : branches                         ? "SLOPE_BRANCHES"
+                                           : NULL,
     };
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (told[i]) qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, told[i]));

@@ -12,7 +12,9 @@
  *
  * Where there are elementary functions for vectors, a sum of their results is left as a loop, too.
  *
- * A loop that adds up products of many rows at once is too long to be written out; gcc is kept from making vectors of it.
+ * A loop that adds up products of many rows at once is too long to be written out, and one whose rounds add up a row each would become vectors of rounds. Compilers are kept from the first: numbers of
+ * different rows are not beside each other, and to bring them together takes longer than to multiply them one by one. gcc does so in as many steps as the logarithm of a row's length says. That is also longer in the second case
+ * where a register holds two or four numbers; for x86-64 it is told to use the largest that there are.
  *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
 #include "emit/clike/clike.h"
@@ -153,13 +155,16 @@ static Effects effects_of_rounds(const Inst *loop) {
     return effects.others ? (Effects){0} : effects;
 }
 
-/* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. */
+/* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. The vectors are written out, so that what every round of a loop around adds to stays in
+ * registers: clang is told to do so with half of the rounds, as with all of them it would before it looks for vectors. */
 static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
     Effects effects = rounds >= LEAST_VECTORS ? effects_of_rounds(loop) : (Effects){0};
-    bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && !inst_is_unlikely(loop);
-    return is_left                 ? clike_helper(p, "SLOPE_VECTORS_OF_ROUNDS")
-           : effects.writes_buffer ? clike_helper(p, "SLOPE_VECTORS")
-                                   : NULL;
+    bool is_likely = !inst_is_unlikely(loop),
+         is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && is_likely;
+    if (!is_left && !effects.writes_buffer) return NULL;
+    bool is_whole = is_likely && loop_known_rounds(loop) == (double)rounds;
+    const char *macro = clike_helper(p, is_left ? "SLOPE_VECTORS_OF_ROUNDS" : "SLOPE_VECTORS");
+    return clike_format(p, "%s(%lld)", macro, (long long)(is_whole ? rounds / 2 : 1));
 }
 
 /* Is it short, and writes quotients to arrays, as opt/terms.c has them before they are added up? */
@@ -197,17 +202,115 @@ static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     return wish_for_vectors(p, loop, rounds);
 }
 
+/* ---- rows that are added up */
+
 static void find_more_than_products(void *user, Inst *inst) {
     bool is_cheap =
         op_has(inst->op, OP_PURE) && !op_is_elementary(inst->op) && inst->op != OP_div && inst->op != OP_sqrt;
     if (!is_cheap && inst->op != OP_load && inst->op != OP_yield) *(bool *)user = true;
 }
 
+static bool is_steered(const Printer *p, const Inst *loop) {
+    return p->dialect->steers_loops && p->options->level > 0 && !inst_is_unlikely(loop);
+}
+
+static bool is_written_out(const Printer *p, const Inst *loop) {
+    int64_t rounds = few_rounds(p, loop);
+    return rounds && (emit_is_written_out(&p->reached, loop) || unrolled_by(loop, rounds));
+}
+
+bool clike_adds_rows(const Printer *p, const Inst *loop) {
+    bool has_more = !is_steered(p, loop) || count_sums(loop) < LEAST_SUMS || is_written_out(p, loop);
+    if (!has_more) region_walk(loop->regions[1], find_more_than_products, &has_more);
+    return !has_more;
+}
+
+static bool is_within(int64_t by, int64_t most) { return -most <= by && by <= most; }
+
+/* By how much is it more in the next round of a loop? false: that is not known. What loops inside count is not looked at. */
+static bool find_move(const Val *v, const Inst *loop, int64_t *by) {
+    int64_t other, factor;
+    *by = 0;
+    if (!inst_contains(loop, v)) return true;
+    if (v->kind == VAL_param) return v->region->owner != loop || loop_step(loop, v->index, by);
+    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+    if (!inst || inst->nargs < 1 || !find_move(inst_operand(inst, 0), loop, by)) return false;
+    switch ((Op)inst->op) {
+    case OP_convert: return true;
+    case OP_add:
+        if (!find_move(inst_operand(inst, 1), loop, &other)) return false;
+        *by += other;
+        return true;
+    case OP_mul:
+        if (!val_is_int(inst_operand(inst, 1), &factor)) return false;
+        if (!is_within(*by, INT32_MAX) || !is_within(factor, INT32_MAX)) return false;
+        *by *= factor;
+        return true;
+    default: return false;
+    }
+}
+
+/* Likewise an address, in bytes. */
+static bool find_way(const Val *address, const Inst *loop, int64_t *bytes) {
+    int64_t by;
+    *bytes = 0;
+    while (address->kind == VAL_inst &&
+           (op_has(address->inst->op, OP_PART) || address->inst->op == OP_buffer_elem)) {
+        const Inst *part = address->inst;
+        const Type *element = ir_target(address->type);
+        if (part->op != OP_field) {
+            if (!element || !find_move(inst_operand(part, 1), loop, &by)) return false;
+            *bytes += by * (int64_t)type_layout(element, LAYOUT_scalar).size;
+        }
+        address = inst_operand(part, 0);
+    }
+    return !inst_contains(loop, address);
+}
+
+typedef struct Rows {
+    const Inst *around, *inside; /* loops: over rows, and over what is in one */
+    bool is_walked;              /* a row, from number to number */
+    bool has_more;               /* than sums of rows, and what is gained by vectors of them */
+    bool is_other;
+} Rows;
+
+static void look_for_row(void *user, Inst *inst) {
+    Rows *rows = user;
+    int64_t on, down;
+    if (inst->op != OP_load || !type_is_float(inst->results[0]->type)) return;
+    const Val *address = inst_operand(inst, 0);
+    int64_t size = (int64_t)type_layout(inst->results[0]->type, LAYOUT_scalar).size;
+    if (!find_way(address, rows->inside, &on) || !find_way(address, rows->around, &down)) return;
+    rows->is_walked |= on == size && !is_within(down, size);
+}
+
+static void look_around(void *user, Inst *inst) {
+    Rows *rows = user;
+    if (inst->op == OP_loop) {
+        rows->is_other |= rows->inside != NULL;
+        rows->inside = inst;
+    }
+    rows->has_more |= op_is_elementary(inst->op) || op_is_quotient_or_root(inst->op) || inst->op == OP_call ||
+                      inst->op == OP_if || inst->op == OP_switch;
+}
+
+/* What its rounds do, if each adds up a row. A few rounds are written out where a loop around them becomes vectors. */
+static Rows rows_of(const Printer *p, const Inst *loop) {
+    Rows rows = {.around = loop};
+    if (!is_steered(p, loop) || loop_most_trips(loop) < LEAST_VECTORS || is_written_out(p, loop)) return rows;
+    region_walk(loop->regions[1], look_around, &rows);
+    const Inst *inside = rows.inside;
+    if (rows.is_other || !inside || inst_loop_around(inside) != loop || count_sums(inside) == 0) return rows;
+    if (is_written_out(p, inside)) region_walk(inside->regions[1], look_for_row, &rows);
+    return rows;
+}
+
+bool clike_adds_row_by_row(const Printer *p, const Inst *loop) { return rows_of(p, loop).is_walked; }
+
 const char *clike_round_wish(Printer *p, const Inst *loop) {
-    bool has_more = !p->dialect->steers_loops || p->options->level == 0 || inst_is_unlikely(loop);
-    if (has_more || count_sums(loop) < LEAST_SUMS || wish_for_rounds(p, loop)) return NULL;
-    region_walk(loop->regions[1], find_more_than_products, &has_more);
-    return has_more ? NULL : clike_helper(p, "SLOPE_ONE_BY_ONE");
+    if (clike_adds_rows(p, loop)) return clike_helper(p, "SLOPE_ONE_BY_ONE");
+    Rows rows = rows_of(p, loop);
+    return rows.is_walked && !rows.has_more ? clike_helper(p, "SLOPE_ROW_BY_ROW") : NULL;
 }
 
 bool clike_is_in_open_loop(const Inst *inst) {
@@ -218,7 +321,8 @@ bool clike_is_in_open_loop(const Inst *inst) {
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
     if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_FEW_ROUNDS");
     if (!is_one_test(loop)) return NULL;
-    const char *wish = wish_for_rounds(p, loop);
+    const char *wish =
+        clike_adds_rows(p, loop) ? clike_helper(p, "SLOPE_NO_VECTORS") : wish_for_rounds(p, loop);
     bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_keeps_independent(loop);
     const char *apart = is_apart ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
     return wish && apart ? clike_format(p, "%s %s", apart, wish) : apart ? apart : wish;
