@@ -310,7 +310,7 @@ const char *driver_target_name(int index) {
 }
 
 static bool is_for_others(const Decl *decl) {
-    return decl->kind == DECL_func && decl->name && !unit_is_generic(decl) &&
+    return decl->kind == DECL_func && decl->flavour == FUNC_plain && decl->name && !unit_is_generic(decl) &&
            (decl->body || decl->lazy.count) && (decl->modifiers & (MODIFIER_public | MODIFIER_export));
 }
 
@@ -319,8 +319,10 @@ static int lower_public(Unit *unit, Decl *decl) {
     int count = 0;
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->kind == DECL_namespace) count += lower_public(unit, member);
-        if (!is_for_others(member) || strcmp(member->name->text, "main") == 0) continue;
+        if (member->kind == DECL_namespace || member->kind == DECL_struct)
+            count += lower_public(unit, member);
+        bool is_main = decl == unit->module && member->name && strcmp(member->name->text, "main") == 0;
+        if (!is_for_others(member) || is_main) continue;
         lower_func(unit->lowerer, member, NULL, NULL, 0)->flags |= FUNC_EXPORT;
         count++;
     }
