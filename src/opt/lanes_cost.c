@@ -28,7 +28,7 @@
  *                                      rounds of the loop as vectors: by three quarters of what fits into a register; and nothing for
  *                                      arrays in nests of short loops, which are then in registers (lanes_alone.c)
  *     copies                           one at a time, once for each register
- *     rounds of a loop                 with registers of 128 bits, and nothing in it but arithmetic and elementary functions: LLVM makes vectors around these, and
+ *     rounds of a loop                 with registers of 128 bits, and nothing in it but arithmetic and elementary functions that LLVM knows: it makes vectors around these, and
  *                                      all else counts one at a time by three quarters of what fits into a register. Then 1.18 times as fast is enough. With
  *                                      512 bits, another estimate tells what larger registers gain (below)
  *
@@ -352,12 +352,30 @@ static Cost cost_of_region(const Lanes *lanes, const Region *region) {
 typedef struct More {
     const LaneOptions *options;
     bool found, calls; /* what is left to lanes; elementary functions alone */
+    bool stops;        /* among them one around which LLVM makes no vectors */
 } More;
+
+/* LLVM has an intrinsic for it, or it is computed in place (emit/llvm/math.c). */
+static bool is_known_to_llvm(Op op) {
+    switch (op) {
+    case OP_sin:
+    case OP_cos:
+    case OP_exp:
+    case OP_exp2:
+    case OP_log:
+    case OP_log2:
+    case OP_log10:
+    case OP_pow:
+    case OP_tanh: return true;
+    default: return false;
+    }
+}
 
 static void look_for_more(void *user, Inst *inst) {
     More *more = user;
     bool is_left = lanes_is_left_to_lanes(more->options, inst), is_call = op_is_elementary(inst->op);
     more->calls |= is_call;
+    more->stops |= is_call && !is_known_to_llvm(inst->op);
     more->found |= is_left && !is_call;
 }
 
@@ -375,7 +393,8 @@ bool lanes_are_left_to_others(const Lanes *lanes) {
 double lanes_done_beside_calls(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
     bool has_order = rounds->ncounters + rounds->nsums < rounds->loop->nargs;
-    bool is_possible = !gathers(lanes) && !has_order && !left_to_lanes(lanes).found;
+    More more = left_to_lanes(lanes);
+    bool is_possible = !gathers(lanes) && !has_order && !more.found && !more.stops;
     return is_possible ? 0.375 * lanes_best_width(lanes) : 1;
 }
 
