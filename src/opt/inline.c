@@ -334,13 +334,13 @@ static bool is_told(const Inst *call) {
            region_size(call->callee->body) <= MOST_TOLD;
 }
 
-/* ... and for C, derivatives in a loop whose objects, such as matrices, are variables once they are a part of it: LLVM sees that, gcc reads and writes them in memory. */
 static bool is_straight(const Region *body) {
     for (const Inst *inst = body->first; inst; inst = inst->next)
         if (inst->nregions) return false;
     return true;
 }
 
+/* ... and for C, derivatives in a loop whose objects, such as matrices, are variables once they are a part of it: LLVM sees that, gcc reads and writes them in memory. */
 static bool is_split_by(const Inst *call) {
     const Func *callee = call->callee;
     bool is_own = func_is_derivative(callee) && !(callee->flags & FUNC_EXPORT), has_objects = false;
@@ -367,10 +367,11 @@ bool opt_inline_parts(Func *func) {
 
 enum {
     MOST_IN_LOOP = 600,
+    MOST_STRAIGHT = 1200,
     MOST_WITH_LOOPS = 250,
     MOST_GROWN = 1000,
     MOST_LOOKED_AT = 16
-}; /* instructions: of what is called, with loops of its own, of where it is called */
+}; /* instructions: of what is called, without branches, with loops of its own, of where it is called */
 
 typedef struct Look {
     int left; /* functions that are still looked into */
@@ -392,10 +393,12 @@ static void look_into(void *user, Inst *inst) {
 static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
     Look inside = {.left = MOST_LOOKED_AT};
     Region *around = call->func->body;
+    int size = region_size(callee->body);
     (void)user;
-    if (inst_loops_around(call) == 0) return false;
+    if (inst_loops_around(call) == 0 || size > (is_straight(callee->body) ? MOST_STRAIGHT : MOST_IN_LOOP))
+        return false;
     region_walk(callee->body, look_into, &inside);
-    if (!inside.reads || (inside.loops && region_size(callee->body) > MOST_WITH_LOOPS)) return false;
+    if (!inside.reads || (inside.loops && size > MOST_WITH_LOOPS)) return false;
     return region_calls(around, callee) == 1 && region_size(around) <= MOST_GROWN;
 }
 
@@ -404,5 +407,5 @@ bool opt_is_inlined_in_loop(const Inst *call) {
 }
 
 bool opt_inline_in_loops(Func *func) {
-    return opt_inline(func, (InlinePolicy){.max_size = MOST_IN_LOOP, .may = is_for_nest, .any_form = true});
+    return opt_inline(func, (InlinePolicy){.max_size = MOST_STRAIGHT, .may = is_for_nest, .any_form = true});
 }

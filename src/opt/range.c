@@ -44,10 +44,11 @@
 #include "opt/range.h"
 
 enum {
-    MOST_TESTED = 256,  /* where nothing is there twice */
-    MOST_INSTS = 600,   /* of an innermost loop */
-    MOST_IN_NEST = 200, /* of others */
-    MOST_CALLED = 800,  /* in functions that are called, of these */
+    MOST_TESTED = 256,    /* where nothing is there twice */
+    MOST_INSTS = 600,     /* of an innermost loop */
+    MOST_STRAIGHT = 1500, /* of one without branches */
+    MOST_IN_NEST = 200,   /* of others */
+    MOST_CALLED = 800,    /* in functions that are called, of these */
     MOST_ON_GPU =
         96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
     MOST_DEPTH = 6,  /* of operands of operands */
@@ -155,6 +156,7 @@ static void look_at(void *user, Inst *inst) {
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
     n->meets |= inst_meets(inst);
+    n->forks |= inst->nregions > 0;
     for (int i = 0; i < inst->nargs; i++) look_outside(n, inst, inst_operand(inst, i));
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     n->naccesses++;
@@ -164,7 +166,7 @@ static void look_at(void *user, Inst *inst) {
 
 static bool suits(const Nest *n) {
     bool is_nest = n->inner.count > 0, on_gpu = n->loop->func->module->many_threads;
-    int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : MOST_INSTS;
+    int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : n->forks ? MOST_INSTS : MOST_STRAIGHT;
     bool calls = n->calls || (on_gpu && n->ncalled > 0);
     if (n->naccesses == 0 || calls || n->meets || n->ninsts > most) return false;
     return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_LOOPS);

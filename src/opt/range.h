@@ -94,6 +94,7 @@ typedef struct Nest {
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
+    bool forks;   /* branches or loops are in it */
     bool meets;   /* threads meet in it, who may differ in what is in range */
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */

@@ -353,7 +353,7 @@ static bool is_too_straight(Unroll *u, Inst *loop) {
 
 /* A loop that says unroll; where to go on. */
 static Inst *unroll_loop(Unroll *u, Inst *loop) {
-    bool stays = is_too_straight(u, loop);
+    bool stays = !loop->hints.written && is_too_straight(u, loop);
     look_at(u, loop);
     int64_t size = size_of(loop), room = (MAX_SIZE - u->growth) / size, wanted = loop->hints.unroll;
     Plan plan = {.copies = wanted < MAX_TESTS ? wanted : MAX_TESTS, .in_block = needs_block(loop, &u->jumps)};

@@ -7,7 +7,10 @@
  * their rounds differs, where they have kept it: compilers that write out the loops of the derivative do not see through that. And the loop around can become vectors once it is arithmetic alone.
  *
  * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out. Nests
- * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are. */
+ * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are.
+ *
+ * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than number by number. Those with loops inside that differ may be long, such as factors of 6 x 6; but
+ * not over weights that many items share, as each of these then has a sum of its own, and there are too few registers for those. */
 #include "opt.h"
 
 enum {
@@ -15,14 +18,18 @@ enum {
     FEW_ROUNDS = 9,   /* more of them may become vectors */
     MOST_STEPS = 600, /* instructions of a nest, many of which compute indices and are gone then */
     MOST_IN_ALL = 800,
+    MOST_LONG = 1500, /* likewise, of those that may be long */
+    MOST_LONG_IN_ALL = 2000,
     MOST_CALLED = 16, /* of a function that is called in it */
+    DEPTH = 8,        /* of operands of operands */
 };
 
 typedef struct Nest {
     Inst *loop;
     int steps;
-    bool varies;   /* it depends on the round how many a loop inside has */
-    bool is_alike; /* not, and it stays unless it shares an array with one that does */
+    bool varies;    /* it depends on the round how many a loop inside has */
+    bool is_alike;  /* not, and it stays unless it shares an array with one that does */
+    bool is_shared; /* it reads what the items of a loop have in common */
     bool stays;
 } Nest;
 
@@ -53,17 +60,54 @@ static bool has_free_ends(const Inst *loop) {
     return false;
 }
 
+/* Made of constants and of what loops of the nest carry. */
+static bool is_counted(const Nest *nest, const Val *v, int depth) {
+    if (val_is_const(v)) return true;
+    if (depth == 0 || !inst_contains(nest->loop, v)) return false;
+    if (v->kind == VAL_param) return v->region->owner->op == OP_loop;
+    if (!op_has(v->inst->op, OP_PURE)) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!is_counted(nest, inst_operand(v->inst, i), depth - 1)) return false;
+    return true;
+}
+
 static bool is_long_call(const Inst *inst) {
     if (inst->op != OP_call) return inst->op == OP_printf;
     return !inst->callee->body || region_size(inst->callee->body) > MOST_CALLED;
 }
 
+/* Is the element in an array that all rounds of a loop around the nest use? */
+static bool is_of_all_rounds(const Nest *nest, const Inst *elem) {
+    const Inst *around = nest->loop->parent->owner;
+    while (around && around->op != OP_loop) around = around->parent->owner;
+    return around && !inst_contains(around, ir_root(elem->args[0]));
+}
+
+/* It reads what is the same in all rounds of a loop around the nest, or whoever calls the function: a call that is given nothing but numbers of the nest, and something by address. */
+static bool reads_shared(const Nest *nest, const Inst *inst) {
+    bool has_memory = false;
+    if (inst->op == OP_elem) return is_of_all_rounds(nest, inst);
+    if (inst->op != OP_call) return false;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst_operand(inst, i);
+        bool is_number = type_is_integer(v->type);
+        if (is_number ? !is_counted(nest, v, DEPTH) : type_is_float(type_element(v->type))) return false;
+        has_memory |= !is_number;
+    }
+    return has_memory;
+}
+
 static void look_at(void *user, Inst *inst) {
     Nest *nest = user;
+    nest->is_shared |= reads_shared(nest, inst);
     bool is_loop = inst->op == OP_loop;
     nest->varies |= is_loop && has_free_ends(inst);
     nest->stays |= is_loop ? inst->hints.unroll || inst->hints.checkpoint : is_long_call(inst);
 }
+
+static bool may_be_long(const Nest *nest) { return nest->varies && !nest->is_shared; }
+
+static int most_steps(const Nest *nest) { return may_be_long(nest) ? MOST_LONG : MOST_STEPS; }
 
 static void find_nests(Writing *w, Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) {
@@ -72,7 +116,7 @@ static void find_nests(Writing *w, Region *region) {
             look_at(&nest, inst);
             for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look_at, &nest);
             nest.is_alike = !nest.varies && (w->only_varying || loop_most_trips(inst) > FEW_ROUNDS);
-            nest.steps = nest.stays ? 0 : ir_rehearsed_steps(w->rehearsal, inst, MOST_STEPS);
+            nest.steps = nest.stays ? 0 : ir_rehearsed_steps(w->rehearsal, inst, most_steps(&nest));
         }
         if (nest.steps) vec_push(w->scratch, &w->nests, nest);
         else
@@ -88,19 +132,7 @@ static const Val *array_of(const Inst *inst) {
     return is_local && !val_is_const(inst_operand(inst, 1)) ? root : NULL;
 }
 
-/* Made of constants and of what loops of the nest carry. */
-static bool is_counted(const Nest *nest, const Val *v, int depth) {
-    if (val_is_const(v)) return true;
-    if (depth == 0 || !inst_contains(nest->loop, v)) return false;
-    if (v->kind == VAL_param) return v->region->owner->op == OP_loop;
-    if (!op_has(v->inst->op, OP_PURE)) return false;
-    for (int i = 0; i < v->inst->nargs; i++)
-        if (!is_counted(nest, inst_operand(v->inst, i), depth - 1)) return false;
-    return true;
-}
-
 static void note_remaining(void *user, Inst *inst) {
-    enum { DEPTH = 8 };
     Writing *w = user;
     const Val *array = array_of(inst);
     if (!array || (w->nest && is_counted(w->nest, inst_operand(inst, 1), DEPTH))) return;
@@ -178,9 +210,12 @@ static void mark_nest(const Nest *nest) {
 }
 
 static bool mark_chosen(const Writing *w) {
-    int steps = 0;
-    for (int i = 0; i < w->nests.count; i++) steps += w->nests.at[i].stays ? 0 : w->nests.at[i].steps;
-    if (steps == 0 || steps > MOST_IN_ALL) return false;
+    int steps = 0, in_long = 0;
+    for (int i = 0; i < w->nests.count; i++) {
+        const Nest *nest = &w->nests.at[i];
+        if (!nest->stays) *(may_be_long(nest) ? &in_long : &steps) += nest->steps;
+    }
+    if (steps + in_long == 0 || steps > MOST_IN_ALL || in_long > MOST_LONG_IN_ALL) return false;
     for (int i = 0; i < w->nests.count; i++)
         if (!w->nests.at[i].stays) mark_nest(&w->nests.at[i]);
     return true;
