@@ -45,9 +45,7 @@ bool opt_is_split_in_caller(const Inst *call, int operand);
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
-bool opt_scalars(
-    Func *
-        func); /* scalars.c: vectors of two and three lanes become scalars, of four if nothing is done with them */
+bool opt_scalars(Func *func);     /* scalars.c: short vectors become scalars */
 bool opt_pack(Func *func);        /* pack.c: no memory is seen as another type */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values */
