@@ -2,6 +2,7 @@
  *
  *     for (i = 0; i < m; i++) { for (j = 0; j < n; j++) ... a[at + j] ...; at += n; }                at = first + i * n
  *     for (i = 0; i < m; i++) for (j = 0; j < n; j++) ... a[next++] ...                              next = first + i * max(n, 0), where the inner loop begins
+ *     for (i = 0; i < n; i += k) ... a[i] ...                                                        i = first + round * k: where nothing else counts, the rounds are counted
  *
  * Steps that are constants are left alone: checkpoint.c knows of them. */
 #include "autodiff/ad.h"
@@ -14,6 +15,19 @@ static int find_counter(const Inst *loop, const Type *type, int64_t *step) {
         if (counts && (*step == 1 || *step == -1)) return i;
     }
     return -1;
+}
+
+/* From zero on. */
+static int add_counter(Inst *loop, const Type *type) {
+    Module *m = loop->func->module;
+    Name name = name_from(m->names, "round");
+    inst_add_arg(loop, ir_const_zero(m, type));
+    region_add_param(loop->regions[0], type, name);
+    Val *now = region_add_param(loop->regions[1], type, name);
+    Builder b = build_before(loop->regions[1]->last);
+    inst_add_arg(loop->regions[1]->last, build_binary(&b, OP_add, now, ir_const_int(m, type, 1)));
+    inst_add_result(loop, type, name);
+    return now->index;
 }
 
 /* What the rounds of a loop inside add to it; NULL: it is not always the same. */
@@ -57,17 +71,37 @@ static void compute(Inst *loop, int index, int counter, int64_t direction, Val *
     param->forward = value;
 }
 
+/* A number that ends its loop, and so goes on by itself. */
+typedef struct Ending {
+    Inst *loop;
+    int index;
+    Val *step;
+} Ending;
+
+typedef struct Counted {
+    Arena *scratch;
+    VEC(Ending) endings;
+    bool changed;
+} Counted;
+
 static void look_at(void *user, Inst *loop) {
-    bool *changed = user;
+    Counted *c = user;
     if (loop->op != OP_loop || loop->nregions != 2 || loop->regions[1]->last->op != OP_yield) return;
     for (int i = 0; i < loop->nargs; i++) {
         int64_t direction;
         const Type *type = loop->regions[1]->params[i]->type;
         int counter = type_is_integer(type) ? find_counter(loop, type, &direction) : -1;
-        Val *step = counter >= 0 && counter != i ? find_step(loop, i) : NULL;
+        bool may_count = counter < 0 && type_is_integer(type) && loop_term(loop, i) >= 0;
+        Val *step = (counter >= 0 && counter != i) || may_count ? find_step(loop, i) : NULL;
         if (!step) continue;
+        if (may_count) {
+            counter = add_counter(loop, type);
+            direction = 1;
+            Ending ending = {loop, i, step};
+            vec_push(c->scratch, &c->endings, ending);
+        }
         compute(loop, i, counter, direction, step);
-        *changed = true;
+        c->changed = true;
     }
 }
 
@@ -77,11 +111,21 @@ static void stay(void *user, Inst *loop) {
     for (int i = 0; i < loop->nargs && loop->op == OP_loop; i++) loop->regions[1]->params[i]->forward = NULL;
 }
 
+static void go_on(const Ending *ending) {
+    const Region *body = ending->loop->regions[1];
+    Builder b = build_before(body->last);
+    body->last->args[ending->index] =
+        build_binary(&b, OP_add, body->params[ending->index], ir_resolve(ending->step));
+}
+
 bool ad_compute_counted(Func *flat) {
-    bool changed = false;
-    region_walk(flat->body, look_at, &changed);
-    if (!changed) return false;
-    ir_resolve_func(flat);
-    region_walk(flat->body, stay, NULL);
-    return true;
+    Counted c = {.scratch = arena_scratch(flat->module->arena)};
+    region_walk(flat->body, look_at, &c);
+    if (c.changed) {
+        ir_resolve_func(flat);
+        region_walk(flat->body, stay, NULL);
+    }
+    for (int i = 0; i < c.endings.count; i++) go_on(&c.endings.at[i]);
+    arena_free(c.scratch);
+    return c.changed;
 }

@@ -52,6 +52,7 @@ typedef struct Counter {
     const Inst *loop, *test; /* test: the comparison that ends it */
     int index;
     int64_t step;   /* 0: not the same in every round, or no constant */
+    Val *size;      /* of a step, int64; NULL: not always the same */
     bool varies;    /* so do low and high, which else are what the span says */
     bool ends_loop; /* nothing else does */
     Bound low, high;

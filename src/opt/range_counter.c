@@ -250,14 +250,19 @@ static bool is_short(const Nest *n, Val *first, Val *limit, int64_t step) {
 }
 
 /* The last that it is, by steps of several from the first. */
-static void take_whole_steps(Nest *n, Counter *c, const Stride *stride, bool up) {
-    if (!stride->is_even || stride->known == 1 || stride->known == -1) return;
-    Val *size = up ? stride->longest : build_unary(&n->before, OP_neg, stride->longest);
-    if (stride->known == 0) size = range_binary(n, OP_max, size, range_number(n, 1));
+static void take_whole_steps(Nest *n, Counter *c, bool up) {
+    if (!c->size || val_is_one(c->size)) return;
     Val *distance = range_binary(n, OP_sub, c->between.high, c->between.low);
-    Val *rest = range_binary(n, OP_rem, distance, size);
+    Val *rest = range_binary(n, OP_rem, distance, c->size);
     if (up) c->between.high = range_binary(n, OP_sub, c->between.high, rest);
     else c->between.low = range_binary(n, OP_add, c->between.low, rest);
+}
+
+/* One at least, which is required where it is no constant. */
+static Val *size_of(Nest *n, const Stride *stride, bool up) {
+    if (!stride->is_even) return NULL;
+    Val *size = up ? stride->longest : build_unary(&n->before, OP_neg, stride->longest);
+    return stride->known ? size : range_binary(n, OP_max, size, range_number(n, 1));
 }
 
 /* The least and the greatest number of the type of a counter; those of 64 bits have to fit into 32, with sign. */
@@ -342,6 +347,7 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
                  .test = ending->inst,
                  .index = test->index,
                  .step = stride->is_even ? stride->known : 0,
+                 .size = size_of(n, stride, test->up),
                  .varies = bound_varies(&from) || bound_varies(&to),
                  .ends_loop = ending->is_alone && begin == first && last == limit};
     if (c.varies && ending->begins) return false;
@@ -353,7 +359,7 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
     c.between.low = bound_extreme(n, &c.low, false);
     c.between.high = bound_extreme(n, &c.high, true);
     if (!c.between.low || !c.between.high) return false;
-    if (!c.varies) take_whole_steps(n, &c, stride, test->up);
+    if (!c.varies) take_whole_steps(n, &c, test->up);
     if (ending->begins) range_require_ordered(n, c.between.low, c.between.high);
     if (loop == n->loop && n->loop->func->module->orders_sums) require_round(n, &c, ending, limit);
     if (ending->ahead) require_ahead(n, &c, ending, stride);

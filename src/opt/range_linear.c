@@ -285,9 +285,10 @@ bool range_find_ends(Nest *n, const Linear *wide, Between *between) {
 }
 
 void range_require_of_type(Nest *n, const Between *between, const Type *type) {
-    bool sign = type_is_signed(type);
-    range_require_ordered(n, range_number(n, sign ? INT32_MIN : 0), between->low);
-    range_require_ordered(n, between->high, range_number(n, sign ? INT32_MAX : UINT32_MAX));
+    int64_t low, high;
+    loop_limits_of(type, &low, &high);
+    range_require_ordered(n, range_number(n, low), between->low);
+    range_require_ordered(n, between->high, range_number(n, high));
 }
 
 /* What the program computes in 32 bits is the sum itself. */
@@ -504,6 +505,21 @@ static bool linear_vector(Nest *n, Val *v, Linear *result) {
     return v->inst->op == OP_vec ? between_lanes(n, v, result) : linear_inst(n, v->inst, result);
 }
 
+/* Of less than 32 bits: what is converted, or computed so, is required to fit. */
+static bool linear_narrow(Nest *n, const Inst *inst, Linear *result) {
+    const Type *type = inst->results[0]->type;
+    Linear wide;
+    Between between;
+    if (inst->op == OP_convert) {
+        if (!range_between_of(n, inst_operand(inst, 0), &wide, &between)) return false;
+        range_require_of_type(n, &between, type);
+        return range_linear(n, inst_operand(inst, 0), result);
+    }
+    if (!linear_inst(n, inst, result)) return false;
+    wide = range_widened(n, result);
+    return range_find_between(n, &wide, type, &between);
+}
+
 /* Of 64 bits, the lower 32. */
 bool range_linear(Nest *n, Val *v, Linear *result) {
     const Type *type = type_element(v->type);
@@ -521,10 +537,11 @@ bool range_linear(Nest *n, Val *v, Linear *result) {
         *result = range_own_number(n, v, *clipped);
         return true;
     }
-    bool is_inside = inst_contains(n->loop, v), is_inst = v->kind == VAL_inst && !is_narrow;
-    if (is_inside && is_inst && linear_inst(n, v->inst, result)) return true;
+    bool is_inside = inst_contains(n->loop, v), is_inst = v->kind == VAL_inst;
+    if (is_inside && is_inst && !is_narrow && linear_inst(n, v->inst, result)) return true;
     Val *fixed = range_prepared(n, v);
-    if (!fixed) return is_inst ? range_own(n, v, result) : !is_narrow && linear_carried(n, v, result);
+    if (!fixed && is_narrow) return is_inst && linear_narrow(n, v->inst, result);
+    if (!fixed) return is_inst ? range_own(n, v, result) : linear_carried(n, v, result);
     *result = (Linear){.base = build_convert(&n->before, fixed, range_type(n, TYPE_int))};
     return true;
 }

@@ -225,20 +225,18 @@ bool range_own(Nest *n, Val *v, Linear *result) {
 
 /* ---- what a loop carries on */
 
-/* By steps that differ: not further than by the longest in every round. */
+/* By steps that differ: not further than by the longest in every round. By equal ones so far, beside a counter that goes by what is no constant. */
 static bool between_uneven(Nest *n, const Counter *c, LoopSteps steps, const Between *first,
                            Between *between) {
-    int64_t size = c->step < 0 ? -c->step : c->step, down = steps.least < 0 ? steps.least : 0,
-            up = steps.greatest > 0 ? steps.greatest : 0;
-    if (!steps.known || c->varies || size == 0 || down < -MOST_BOUND_FACTOR || up > MOST_BOUND_FACTOR)
+    int64_t down = steps.least < 0 ? steps.least : 0, up = steps.greatest > 0 ? steps.greatest : 0;
+    if (!steps.known || c->varies || !c->size || down < -MOST_BOUND_FACTOR || up > MOST_BOUND_FACTOR)
         return false;
     Val *rounds = range_binary(n, OP_sub, c->whole.high, c->whole.low);
-    rounds =
-        range_binary(n, OP_div, range_binary(n, OP_max, rounds, range_number(n, 0)), range_number(n, size));
+    rounds = range_binary(n, OP_div, range_binary(n, OP_max, rounds, range_number(n, 0)), c->size);
     *between = (Between){
         .low = range_binary(n, OP_add, first->low, range_binary(n, OP_mul, rounds, range_number(n, down))),
         .high = range_binary(n, OP_add, first->high, range_binary(n, OP_mul, rounds, range_number(n, up))),
-        .is_loose = true};
+        .is_loose = first->is_loose || steps.least != steps.greatest};
     return true;
 }
 
