@@ -7,7 +7,7 @@
  * With that many pointers it does not test whether one leads to what another one writes. That was done before the loop, with the test whether all indices are in range (opt/apart.c).
  *
  *     const slope_T at = slope_T_of(from.data);
- *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
+ *     for (...) { slope_T_item(x, &at, i); ... x->a ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
  * All that a round reads it must have read before it writes, and what it writes are whole elements; or it adds to numbers of an element, where no other thread does at the time, as gradients are in a
  * buffer: then it reads the element first, and writes it after the last sum. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
@@ -418,13 +418,19 @@ static void print_type(Printer *p, const Paths *paths) {
                 name, paths->type, name);
 }
 
+/* With how a round begins that reads one: number by number, or where it is, from where clang reads what it needs when it needs it. */
 static void print_get(Printer *p, const Paths *paths) {
-    const char *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", paths->type,
-                                    paths->name, paths->name);
+    const char *type = paths->type, *name = paths->name;
+    const char *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", type, name, name);
+    const char *item = clike_format(p, "#define %s_item(name, at, i) const %s", name, type);
     for (int i = 0; i < paths->count; i++)
-        text_printf(&p->helpers, "%s %s\n%s {\n    %s x;\n%s    return x;\n}\n", i ? "#elif" : "#if",
-                    paths->at[i].condition, head, paths->type, paths->at[i].get.at);
-    text_printf(&p->helpers, "#else\n%s { return at->data[i]; }\n#endif\n", head);
+        text_printf(&p->helpers,
+                    "%s %s\n%s {\n    %s x;\n%s    return x;\n}\n"
+                    "%s name##_read = %s_get(at, i), *const name = &name##_read\n",
+                    i ? "#elif" : "#if", paths->at[i].condition, head, type, paths->at[i].get.at, item, name);
+    text_printf(&p->helpers,
+                "#else\n#define %s_get(at, i) ((at)->data[i])\n%s *const name = &(at)->data[i]\n#endif\n",
+                name, item);
 }
 
 static void print_set(Printer *p, const Paths *paths) {
@@ -531,13 +537,15 @@ bool clike_row_element(Printer *p, const Inst *access, Value *result) {
     const Row *row = find_row(p, access);
     if (!row) return false;
     const char *name = clike_local(p, "item"), *type = clike_type(p, element_of(access));
-    if (row->last && !row->is_read) clike_line(p, "%s %s;", type, name);
-    else
-        clike_line(p, "%s%s %s = %s(&%s, %s);", row->last ? "" : "const ", type, name,
-                   numbers(p, access, "_get"), row->name, clike_operand(p, access, 1).text);
+    const char *get = row->is_read || !row->last ? numbers(p, access, "_get") : NULL;
+    const char *index = clike_operand(p, access, 1).text;
+    if (!row->last) clike_line(p, "%s_item(%s, &%s, %s);", numbers(p, access, ""), name, row->name, index);
+    else if (get) clike_line(p, "%s %s = %s(&%s, %s);", type, name, get, row->name, index);
+    else clike_line(p, "%s %s;", type, name);
     *result = clike_value(name, LEVEL_primary);
-    result->is_place = result->named = true;
-    result->steady = result->constant = !row->last;
+    result->is_place = row->last != NULL;
+    result->named = true;
+    result->constant = !row->last;
     return true;
 }
 
