@@ -128,10 +128,18 @@ static Value of_bits(Printer *p, const Type *type, Value bits) {
     return value;
 }
 
+/* a && b: b is asked only if a holds. */
+static bool is_conjunction(const Inst *inst) {
+    if (inst->op != OP_if || inst->nresults != 1) return false;
+    const Inst *yield = inst->regions[1]->first;
+    return yield && yield->op == OP_yield && val_is_zero(ir_resolve(yield->args[0]));
+}
+
 /* Does the condition of a loop say that its carried value `index` is less, or more, than something? */
 static bool says_apart(const Inst *loop, const Val *condition, int index, bool less) {
     if (condition->kind != VAL_inst) return false;
     const Inst *inst = condition->inst;
+    if (is_conjunction(inst)) return says_apart(loop, ir_resolve(inst->args[0]), index, less);
     if (inst->op == OP_and)
         return says_apart(loop, ir_resolve(inst->args[0]), index, less) ||
                says_apart(loop, ir_resolve(inst->args[1]), index, less);

@@ -21,10 +21,11 @@ static bool comes_before(const Inst *first, const Inst *second) {
     return false;
 }
 
-/* Is nothing of it left to be said once `here` begins? What is used once is said by its user (value.c). */
+/* Is nothing of it left to be said once `here` begins? What is used once is said by its user (value.c), maybe a condition in a condition as well (stmt.c). */
 static bool is_said(const Printer *p, const Inst *inst, const Inst *here, int depth) {
-    if (inst->nregions || inst->nresults != 1) return true;
+    if (inst->nresults != 1) return true;
     const Val *v = inst->results[0];
+    if (inst->nregions && (inst->op != OP_if || v->type->kind != TYPE_bool)) return true;
     if (v->type->kind == TYPE_pointer || depth == 0) return false;
     const Inst *user = p->at->user[v->id];
     if (p->at->uses[v->id] != 1 || user->parent != inst->parent || user == here) return true;
@@ -37,7 +38,7 @@ static bool is_over(const Printer *p, const Inst *use, const Inst *statement) {
         const Inst *there = ancestor_in(use, here->parent);
         if (!there) continue;
         if (there == here) return here == statement || here->op == OP_if || here->op == OP_switch;
-        return comes_before(there, here) && (there != use || is_said(p, use, here, DEPTH));
+        return comes_before(there, here) && is_said(p, there, here, DEPTH);
     }
     return false;
 }

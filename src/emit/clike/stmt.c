@@ -204,6 +204,79 @@ static void print_if(Printer *p, const Inst *inst) {
     if (p->out->len > start) clike_line(p, "}");
 }
 
+/* ---- a && b, where b is computed only if a holds: an `if` of which one arm says nothing but a constant */
+
+typedef struct Logic {
+    const Region *asked; /* says the rest; NULL: it is something else */
+    bool known;          /* without it */
+    bool when;           /* what the condition is where it is asked */
+} Logic;
+
+static Logic find_logic(const Printer *p, const Inst *inst);
+
+static bool says_constant(const Region *r, bool *known) {
+    const Val *v = r->first && r->first->op == OP_yield ? ir_resolve(r->first->args[0]) : NULL;
+    if (v) *known = val_is_one(v);
+    return v && (val_is_one(v) || val_is_zero(v));
+}
+
+/* What is used once, by what follows, needs no statement, unless it is long. */
+static bool is_expression(const Printer *p, const Region *r) {
+    if (!comes_to_end(r)) return false;
+    for (const Inst *inst = r->first; inst != r->last; inst = inst->next) {
+        if (inst->nresults != 1) return false;
+        bool is_plain = inst->op == OP_load || op_has(inst->op, OP_PURE);
+        uint32_t id = inst->results[0]->id;
+        if (p->at->uses[id] != 1 || p->at->user[id]->parent != r) return false;
+        if (!is_plain && !find_logic(p, inst).asked) return false;
+    }
+    return true;
+}
+
+static Logic find_logic(const Printer *p, const Inst *inst) {
+    Logic logic = {0}, none = {0};
+    if (inst->op != OP_if || inst->nresults != 1 || inst->results[0]->type->kind != TYPE_bool) return none;
+    if (inst_has(inst, INST_LIKELY) || p->at->crosses || !p->at->uses[inst->results[0]->id]) return none;
+    logic.when = !says_constant(inst->regions[0], &logic.known);
+    logic.asked = inst->regions[!logic.when];
+    if (logic.when && !says_constant(inst->regions[1], &logic.known)) return none;
+    return is_expression(p, logic.asked) ? logic : none;
+}
+
+static void print_logic(Printer *p, const Inst *inst, Logic logic) {
+    Draft draft;
+    Value both[2] = {clike_operand(p, inst, 0)};
+    draft_begin(p, &draft);
+    for (const Inst *at = logic.asked->first; at != logic.asked->last; at = at->next)
+        clike_instruction(p, at);
+    both[1] = clike_operand(p, logic.asked->last, 0);
+    clike_consume(p, logic.asked->last);
+    draft_end(p, &draft);
+    bool is_short = draft.text.len == 0, turned = is_short ? logic.when == logic.known : !logic.when;
+    Value condition = both[0];
+    if (turned)
+        both[0] =
+            clike_value(negated(p, condition), find_equality(condition) ? LEVEL_comparison : LEVEL_unary);
+    if (is_short) {
+        Value value = clike_infix(p, both, logic.known ? "||" : "&&", LEVEL_logic);
+        value.reads = condition.reads || both[1].reads;
+        clike_set(p, inst, value);
+        return;
+    }
+    clike_consume(p, inst);
+    clike_flush(p);
+    Value result = variable(p, inst->results[0], NULL);
+    p->at->values[inst->results[0]->id] = result;
+    clike_line(p, "if (%s) {", both[0].text);
+    draft_print(p, &draft);
+    p->indent++;
+    clike_line(p, "%s = %s;", result.text, both[1].text);
+    p->indent--;
+    clike_line(p, "} else {");
+    clike_line(p, "    %s = %s;", result.text, logic.known ? "true" : "false");
+    clike_line(p, "}");
+}
+
 /* With what is done in each case; without results: the thread goes to the region of that number. */
 static void print_cases(Printer *p, const Inst *inst, Value value, const Results *results, int first) {
     const Type *type = inst->args[0]->type;
@@ -265,6 +338,7 @@ typedef struct Counter {
     const Inst *step;        /* computes the next */
     const char *name;        /* of the variable */
     const char *declaration; /* with the first value */
+    bool alone;              /* the condition does nothing but compare it */
 } Counter;
 
 typedef struct Continues {
@@ -283,13 +357,18 @@ static bool has_continue(const Inst *loop) {
     return continues.any;
 }
 
-/* Which carried value does the condition compare, and nothing but compare? */
-static int compared_index(const Inst *loop) {
-    const Inst *test = loop->regions[0]->first, *yield = test ? test->next : NULL;
-    if (!yield || yield->op != OP_yield || ir_resolve(yield->args[0]) != test->results[0]) return -1;
-    for (int i = 0; i < test->nargs && test->nargs == 2; i++) {
-        const Val *v = ir_resolve(test->args[i]);
-        if (v->kind == VAL_param && v->region == loop->regions[0]) return v->index;
+/* Which carried value does the condition compare first? */
+static int compared_index(const Inst *loop, bool *alone) {
+    const Region *head = loop->regions[0];
+    if (!comes_to_end(head)) return -1;
+    const Val *v = ir_resolve(head->last->args[0]);
+    while (v->kind == VAL_inst && v->inst->parent == head && (v->inst->op == OP_if || v->inst->op == OP_and))
+        v = ir_resolve(v->inst->args[0]);
+    const Inst *test = v->kind == VAL_inst && v->inst->parent == head ? v->inst : NULL;
+    *alone = test == head->first && test && test->next == head->last;
+    for (int i = 0; test && i < test->nargs && test->nargs == 2; i++) {
+        const Val *counter = ir_resolve(test->args[i]);
+        if (counter->kind == VAL_param && counter->region == head) return counter->index;
     }
     return -1;
 }
@@ -299,7 +378,8 @@ static Counter find_counter(const Printer *p, const Inst *loop) {
     int64_t by;
     Counter none = {.index = -1};
     if (loop->nregions > 2 || p->at->crosses || end->op != OP_yield || has_continue(loop)) return none;
-    Counter counter = {.index = compared_index(loop)};
+    Counter counter = none;
+    counter.index = compared_index(loop, &counter.alone);
     if (counter.index < 0 || p->at->uses[loop->results[counter.index]->id]) return none;
     const Val *next = ir_resolve(end->args[counter.index]), *now = loop->regions[1]->params[counter.index];
     counter.step = next->kind == VAL_inst ? next->inst : NULL;
@@ -487,7 +567,8 @@ static void print_rounds(Printer *p, const Rounds *rounds, const char *count, co
 static void print_loop(Printer *p, const Inst *inst) {
     Counter counter = find_counter(p, inst);
     if (counter.index >= 0) forget_exits(p, inst, &counter);
-    const char *masked = counter.index >= 0 ? clike_begin_masked(p, inst, counter.index) : NULL;
+    const char *masked =
+        counter.alone && counter.index >= 0 ? clike_begin_masked(p, inst, counter.index) : NULL;
     Value *carried = declare_carried(p, inst, &counter);
     if (masked) name_along(p, inst, &counter);
     Rounds rounds = {0};
@@ -496,7 +577,7 @@ static void print_loop(Printer *p, const Inst *inst) {
     clike_begin_rows(p, inst);
     if (!wish) wish = clike_rows_wish(p, inst);
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
-    bool tiled = counter.name && clike_name_tile(p, inst);
+    bool tiled = counter.name && counter.alone && clike_name_tile(p, inst);
     bool in_row = tiled && p->at->tile.is_row;
     p->indent += tiled;
     draft_rounds(p, inst, carried, counter.name, &rounds);
@@ -678,7 +759,11 @@ void clike_instruction(Printer *p, const Inst *inst) {
     else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) settle_all(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
     else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));
-    else effect(p, inst);
+    else {
+        Logic logic = find_logic(p, inst);
+        if (logic.asked) print_logic(p, inst, logic);
+        else effect(p, inst);
+    }
 }
 
 static void print_region(Printer *p, const Region *r, Frame frame) {
