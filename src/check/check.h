@@ -386,6 +386,7 @@ Decl *check_load_text(Checker *checker, Name path, Str text);
 
 /* scope.c */
 Decl *decl_module(const Decl *decl); /* that it stands in */
+bool decl_is_library(const Decl *decl); /* of the prelude, or of a module that comes with it */
 
 /* stmt.c */
 void check_decl_body(Checker *checker, Decl *decl); /* of a function; initialiser of a variable */

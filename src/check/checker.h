@@ -108,6 +108,7 @@ struct Checker {
     const Decl *context;    /* the declaration whose constraints are in force */
     int depth;              /* of nested checks, against endless generics */
     Map layouts;            /* Type -> Layout, those that are known */
+    Map open_arrays;        /* Type -> itself if it has an array without a size, else anything */
     Map conjunctions;       /* Name -> Decl: I & J, by what is joined */
     Map named_types;        /* Name -> Type: float3 and the like, so far */
     const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
@@ -396,7 +397,7 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
 /* ---- construct.c */
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
 Expr *coerce_list(Env *env, Expr *list, const Type *type);
-const Type *sized_by_list(Env *env, const Type *type, Expr *list); /* an array T[] */
+const Type *sized_by_init(Env *env, const Type *type, Decl *decl); /* a variable T a[] */
 int list_cost(Env *env, const Expr *list, const Type *type);
 Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives */
 
@@ -521,6 +522,8 @@ bool is_associated(Checker *c, const Type *type); /* This.D, as a requirement me
 
 /* ---- contain.c */
 void check_containment(Checker *c, Decl *decl); /* of a struct: reports that it contains itself */
+bool has_open_array(Checker *c, const Type *type);
+const Type *refuse_open_array(Checker *c, const Decl *decl, const Type *type); /* of a variable that the program makes */
 /* Has a struct a value of that interface as a part? */
 bool contains_interface(Checker *c, const Type *type, const Type *interface);
 

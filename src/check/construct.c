@@ -597,12 +597,21 @@ static Expr *matrix_list(Env *env, Expr *list, const Type *type) {
     return done(c, e);
 }
 
-const Type *sized_by_list(Env *env, const Type *type, Expr *list) {
+static const Type *sized_by_list(Env *env, const Type *type, Expr *list) {
     bool expands = false;
     for (int i = 0; i < list->args.count; i++) expands |= may_expand(env, list->args.at[i]);
     if (expands) splice_expansions(env, &list->args);
     const Type *args[] = {type->args[0], count_items(env, &list->args)};
     return type_make(env->c->types, TYPE_array, 0, NULL, NULL, 0, args, 2);
+}
+
+/* T a[] = ...: as many elements as it is given. */
+const Type *sized_by_init(Env *env, const Type *type, Decl *decl) {
+    if (decl->init->kind == EXPR_list) return sized_by_list(env, type, decl->init);
+    decl->init = check_value_of(env, decl->init, type);
+    bool unsized = decl->init->kind == EXPR_convert && decl->init->conversion == CONVERT_unsized;
+    if (unsized) decl->init = decl->init->a;
+    return decl->init->type;
 }
 
 static Expr *array_list(Env *env, Expr *list, const Type *type) {

@@ -76,3 +76,33 @@ bool contains_interface(Checker *c, const Type *type, const Type *interface) {
     Containment search = {.interface = interface};
     return type->kind == TYPE_struct && struct_contains(c, type, &search);
 }
+
+/* ---- arrays without a size */
+
+static bool find_open_array(Checker *c, const Type *type) {
+    if (type->kind == TYPE_array && type->nargs == 1) return true;
+    if (type->kind == TYPE_array || type->kind == TYPE_optional) return has_open_array(c, type->args[0]);
+    if (type->kind != TYPE_struct) return false;
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (has_open_array(c, check_field_type(c, type, fields.at[i]))) return true;
+    return false;
+}
+
+bool has_open_array(Checker *c, const Type *type) {
+    if (type->kind != TYPE_array && type->kind != TYPE_optional && type->kind != TYPE_struct) return false;
+    const void *known = map_get(&c->open_arrays, PTR_KEY(type));
+    if (known) return known == type;
+    map_put(c->arena, &c->open_arrays, PTR_KEY(type), c); /* not by itself */
+    bool found = find_open_array(c, type);
+    if (found) map_put(c->arena, &c->open_arrays, PTR_KEY(type), (void *)(uintptr_t)type);
+    return found;
+}
+
+const Type *refuse_open_array(Checker *c, const Decl *decl, const Type *type) {
+    if (has_error(type) || !has_open_array(c, type)) return type;
+    if (type->kind == TYPE_array && type->nargs == 1)
+        report(c, DIAG_unsized_local, decl->loc, decl->name->text);
+    else report(c, DIAG_unsized_inside, decl->loc, type_str(c, type));
+    return ERROR_TYPE(c);
+}

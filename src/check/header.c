@@ -142,14 +142,20 @@ const Type *refuse_function_type(Checker *c, const Decl *decl, const Type *type)
     return ERROR_TYPE(c);
 }
 
+/* What the program itself makes has a size; that of a parameter of the program is known to who binds it. */
+static bool is_made(const Decl *decl) {
+    return (decl->modifiers & (MODIFIER_static | MODIFIER_groupshared)) &&
+           !(decl->modifiers & MODIFIER_extern);
+}
+
 static void header_of_var(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
     env.decl = decl->parent ? decl->parent : decl;
     if (decl->type_expr) {
         const Type *type = resolve_type(&env, decl->type_expr);
-        bool sized =
-            type->kind == TYPE_array && type->nargs == 1 && decl->init && decl->init->kind == EXPR_list;
-        decl->type = sized ? sized_by_list(&env, type, decl->init) : type;
+        bool unsized = type->kind == TYPE_array && type->nargs == 1;
+        decl->type = unsized && decl->init ? sized_by_init(&env, type, decl) : type;
+        if (is_made(decl)) decl->type = refuse_open_array(c, decl, decl->type);
     } else if (decl->init) {
         Env inside = env_for_decl(c, decl);
         int large = c->large.count;

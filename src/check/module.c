@@ -279,7 +279,10 @@ static Decl *load_library_module(Checker *c, Str path, Loc loc) {
     }
     Name found = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
     Decl *known = map_get(&c->by_path, PTR_KEY(found));
-    return known ? known : parse_module(c, c->library_syntax, found, (Str){file->text, file->len}, loc);
+    if (known) return known;
+    Decl *module = parse_module(c, c->library_syntax, found, (Str){file->text, file->len}, loc);
+    module->flags |= DECL_PRELUDE;
+    return module;
 }
 
 static Decl *load_module(Checker *c, Str path, Name from, Loc loc) {

@@ -98,6 +98,10 @@ Decl *decl_module(const Decl *decl) {
     return (Decl *)(uintptr_t)decl;
 }
 
+bool decl_is_library(const Decl *decl) {
+    return ((decl->flags | decl_module(decl)->flags) & DECL_PRELUDE) != 0;
+}
+
 Decl *decl_type_around(const Decl *decl) {
     for (Decl *d = decl->parent; d; d = d->parent) {
         if (d->kind == DECL_struct || d->kind == DECL_enum || d->kind == DECL_interface ||

@@ -27,13 +27,8 @@ static const Type *local_type(Env *env, Decl *decl) {
     Checker *c = env->c;
     if (decl->type_expr) {
         const Type *type = type_with_major(c, resolve_type(env, decl->type_expr), false);
-        if (type->kind == TYPE_array && type->nargs == 1) {
-            if (decl->init && decl->init->kind == EXPR_list) return sized_by_list(env, type, decl->init);
-            if (decl->init) return NULL; /* that of the initialiser */
-            report(c, DIAG_unsized_local, decl->loc, decl->name->text);
-            return ERROR_TYPE(c);
-        }
-        return type;
+        bool unsized = type->kind == TYPE_array && type->nargs == 1 && decl->init;
+        return unsized ? sized_by_init(env, type, decl) : refuse_open_array(c, decl, type);
     }
     return NULL;
 }

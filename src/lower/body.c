@@ -562,8 +562,9 @@ bool report_foreign(Lowerer *l, const Request *request) {
     const Decl *decl = request->decl;
     const char *name = decl->name ? decl->name->text : "get";
     const Request *cause = request->cause;
-    while (cause && cause->decl && (cause->decl->flags & DECL_PRELUDE)) cause = cause->cause;
-    if ((decl->flags & DECL_PRELUDE) && cause && cause->decl && cause->decl->name) {
+    for (; cause && cause->decl && decl_is_library(cause->decl); cause = cause->cause)
+        if (cause->decl->name) name = cause->decl->name->text; /* what the program has written */
+    if (decl_is_library(decl) && cause && cause->decl && cause->decl->name) {
         diag_report(l->m->diags, DIAG_foreign_library, cause->decl->loc, cause->decl->name->text, name);
         cause = cause->cause;
     } else diag_report(l->m->diags, DIAG_foreign_code, sema->foreign_loc, name, sema->foreign);
@@ -609,7 +610,7 @@ static void lower_decl_body(Lowerer *l, Request *request) {
 }
 
 void lower_body(Lowerer *l, Request *request) {
-    if (request->decl && !(request->decl->flags & DECL_PRELUDE)) l->at = request->decl->loc;
+    if (request->decl && !decl_is_library(request->decl)) l->at = request->decl->loc;
     if (request->func->body) return;
     Request *outer = l->current;
     l->current = request;

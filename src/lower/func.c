@@ -139,7 +139,7 @@ bool is_passed(const ParamSig *param) {
 static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic,
                               Decl *context, bool plain_this, bool as_declared) {
     ParamVec params = {0};
-    if (!(context->flags & DECL_PRELUDE)) l->at = context->loc;
+    if (!decl_is_library(context)) l->at = context->loc;
     const Type *result = lower_type(l, sig->result);
     uint8_t result_flags =
         flags_in(l, generic->result, sig->result, generic->result_no_diff, context, as_declared);
@@ -192,7 +192,7 @@ static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     if (decl->flags & DECL_FORCE_INLINE) check_derivatives(l->c, decl);
     if ((decl->flags & DECL_FORCE_INLINE) && check_is_inlined(decl)) func->flags |= FUNC_FWD | FUNC_BWD;
     func->loc = decl->loc;
-    func->is_library = (decl->flags & DECL_PRELUDE) != 0;
+    func->is_library = decl_is_library(decl);
 }
 
 /* A function that dispatches is derived: what it calls has the derivatives that the source provides. */

@@ -185,6 +185,18 @@ static void parse_type_param(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (!p->panic) parser_expect(p, TOKEN_semicolon);
 }
 
+/* precision highp float; of GLSL: which numbers have how many bits is known. */
+static bool parse_precision(Parser *p) {
+    Keyword how = token_word(parser_peek(p, 1));
+    if (how != KEYWORD_highp && how != KEYWORD_mediump && how != KEYWORD_lowp) return false;
+    if (parser_peek(p, 2)->kind != TOKEN_name) return false; /* a variable of that name */
+    parser_advance(p);
+    parser_advance(p);
+    parse_type(p);
+    parser_expect_semicolon(p, "the precision");
+    return true;
+}
+
 /* Words that start a declaration only if a name (or the like) follows; true if it was one. */
 static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     const Token *next = parser_peek(p, 1);
@@ -221,6 +233,7 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
         name |= kind == TOKEN_brace_open || kind == TOKEN_colon;
         if (name && !refuse_local(p, place)) parse_buffer_block(p, prefix, out);
         return name;
+    case KEYWORD_precision: return parse_precision(p);
     case KEYWORD_buffer:
         name &= place == PLACE_global && parser_peek(p, 2)->kind == TOKEN_brace_open;
         if (name) parse_glsl_block(p, prefix, out);
