@@ -385,7 +385,7 @@ void check_link(Checker *checker, const char *path); /* a module for its exports
 Decl *check_load_text(Checker *checker, Name path, Str text);
 
 /* scope.c */
-Decl *decl_module(const Decl *decl); /* that it stands in */
+Decl *decl_module(const Decl *decl);    /* that it stands in */
 bool decl_is_library(const Decl *decl); /* of the prelude, or of a module that comes with it */
 
 /* stmt.c */

@@ -522,8 +522,8 @@ bool is_associated(Checker *c, const Type *type); /* This.D, as a requirement me
 
 /* ---- contain.c */
 void check_containment(Checker *c, Decl *decl); /* of a struct: reports that it contains itself */
-bool has_open_array(Checker *c, const Type *type);
-const Type *refuse_open_array(Checker *c, const Decl *decl, const Type *type); /* of a variable that the program makes */
+const Type *refuse_open_array(Checker *c, const Decl *decl,
+                              const Type *type); /* of a variable that the program makes */
 /* Has a struct a value of that interface as a part? */
 bool contains_interface(Checker *c, const Type *type, const Type *interface);
 

@@ -79,6 +79,8 @@ bool contains_interface(Checker *c, const Type *type, const Type *interface) {
 
 /* ---- arrays without a size */
 
+static bool has_open_array(Checker *c, const Type *type);
+
 static bool find_open_array(Checker *c, const Type *type) {
     if (type->kind == TYPE_array && type->nargs == 1) return true;
     if (type->kind == TYPE_array || type->kind == TYPE_optional) return has_open_array(c, type->args[0]);
@@ -89,7 +91,7 @@ static bool find_open_array(Checker *c, const Type *type) {
     return false;
 }
 
-bool has_open_array(Checker *c, const Type *type) {
+static bool has_open_array(Checker *c, const Type *type) {
     if (type->kind != TYPE_array && type->kind != TYPE_optional && type->kind != TYPE_struct) return false;
     const void *known = map_get(&c->open_arrays, PTR_KEY(type));
     if (known) return known == type;
