@@ -165,13 +165,15 @@ static bool carries_numbers(const Region *body) {
 }
 
 int loop_rounds_at_once(const Inst *loop) {
-    enum { REGISTER = 128, LEAST_DEAR = 2 };
+    enum { REGISTER = 128 };
+    enum { LEAST_DEAR = 2, LEAST_CHEAP = 100 };  /* one of both: quotients and roots, or much of all */
     enum { LEAST_DONE = 4, LEAST_BETWEEN = 16 }; /* for each number that is moved; for each function */
     static const double most_in_vain = 0.85;     /* of what several at once gain at best */
     Arithmetic all = {.loop = loop};
     if (loop->nregions != 2 || carries_numbers(loop->regions[1])) return 1;
     add_numbers(&all, &(Part){.share = 1, .often = 1}, loop->regions[1]);
-    if (all.is_other || all.dear < LEAST_DEAR || all.done * all.bits < LEAST_DONE * 8 * all.moved ||
+    bool is_little = all.dear < LEAST_DEAR && all.done < LEAST_CHEAP;
+    if (all.is_other || is_little || all.done * all.bits < LEAST_DONE * 8 * all.moved ||
         all.done < LEAST_BETWEEN * all.elementary)
         return 1;
     int width = REGISTER / all.bits;
