@@ -154,6 +154,7 @@ typedef struct FuncState {
     bool *again;   /* by Val.id: likewise, and said again there */
     Text spread;   /* declarations of variables with an element for each thread */
     int threads;   /* of a group */
+    Map cut;       /* Inst: with a place inside where threads wait */
     Map parting;   /* Inst: in which threads part */
     bool parts;    /* some may wait at the end of one, or have returned */
     int numbers;   /* that they have then, so far */

@@ -22,16 +22,15 @@ static bool is_wait(const Inst *inst) { return inst->op == OP_barrier && inst->i
 
 static bool is_stop(const Inst *inst) { return is_wait(inst) || inst->op == OP_wave; }
 
-static void find_stop(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= is_stop(inst);
+static void find_cut(void *user, Inst *inst) {
+    Printer *p = user;
+    if (!is_stop(inst)) return;
+    for (const Inst *around = inst->parent->owner; around && !map_has(&p->at->cut, PTR_KEY(around));
+         around = around->parent->owner)
+        map_put(&p->arena, &p->at->cut, PTR_KEY(around), p);
 }
 
-static bool is_cut(const Inst *inst) {
-    bool found = false;
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_stop, &found);
-    return found;
-}
+static bool is_cut(const FuncState *at, const Inst *inst) { return map_has(&at->cut, PTR_KEY(inst)); }
 
 bool clike_is_cut(const Printer *p, const Func *func) {
     const int *size = func->group_size;
@@ -49,7 +48,7 @@ static void look_at(void *user, Inst *inst) {
     Printer *p = user;
     bool jumps = inst->op == OP_break || inst->op == OP_continue;
     const Inst *parting = jumps && !is_end_of_block(inst->parent, inst) ? inst->target : inst;
-    if ((jumps || inst->op == OP_switch) && parting->nregions && is_cut(parting)) {
+    if ((jumps || inst->op == OP_switch) && is_cut(p->at, parting)) {
         map_put(&p->arena, &p->at->parting, PTR_KEY(parting), p);
         p->at->parts = true;
     }
@@ -146,7 +145,7 @@ static void number(Phases *phases, const Region *region) {
             note_use(phases, inst->args, inst->nargs);
             phases->now++;
             if (inst->nresults) phases->phase[inst->results[0]->id] = phases->now;
-        } else if (is_cut(inst)) number_cut(phases, inst);
+        } else if (is_cut(phases->at, inst)) number_cut(phases, inst);
         else {
             note_plain(phases, inst);
             for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_plain, phases);
@@ -249,10 +248,11 @@ static void print_region(Printer *p, const Region *region, Frame frame) {
     frame.up = p->at->frame;
     p->at->frame = &frame;
     for (const Inst *inst = region->first; inst; inst = inst->next) {
-        if (is_wait(inst) || is_cut(inst)) end(p, &phase);
-        if (is_stop(inst) || is_cut(inst)) {
+        bool cut = is_cut(p->at, inst);
+        if (is_wait(inst) || cut) end(p, &phase);
+        if (is_stop(inst) || cut) {
             if (is_wait(inst)) print_wait(p, inst);
-            else if (is_cut(inst)) print_cut(p, inst);
+            else if (cut) print_cut(p, inst);
             else print_meeting(p, inst, &phase);
             continue;
         }
@@ -463,6 +463,7 @@ void clike_group(Printer *p) {
     at->crosses = arena_array(&p->arena, bool, func->nvals + 1);
     at->again = arena_array(&p->arena, bool, func->nvals + 1);
     at->spread.arena = &p->arena;
+    region_walk(func->body, find_cut, p);
     region_walk(func->body, look_at, p);
     find_sites(p);
     number(&phases, func->body);
