@@ -6,6 +6,8 @@
  * and greatest at the last; or the other way round. Both steps are computed before the nest, and tested. Half of a product is the number itself if one factor is even: if both differ by an odd
  * number, whatever the counter is. What a quotient by a constant gains is between zero and a constant: it is known without a test whether a sum with it turns round.
  *
+ * Where several counters make up the square, and one is there beside it, (i + j) * (i + j + 1) / 2 + j, all have to rise, so that they are at their ends together.
+ *
  * A number that is carried through a triangle, a[next++], has gained a square, too: the sum of what it gained in each row.
  *
  * Factors are within 32 bits at both ends, hence nothing overflows in 64. */
@@ -114,8 +116,8 @@ static bool is_one_way(const Bend *b) {
     return turn < 0 ? rate <= 0 || rate + turn >= 0 : rate >= 0 || rate + turn <= 0;
 }
 
-/* What is required is that the part rises, or falls, at both ends; false: it does neither. */
-static bool require_one_way(Nest *n, const Bend *b, Val *low, Val *high) {
+/* What is required is that the part rises, or falls, at both ends; false: it does neither. `rises_only`: it has to rise. */
+static bool require_one_way(Nest *n, const Bend *b, Val *low, Val *high, bool rises_only) {
     if (b->curve->nfactors == 1) return is_one_way(b);
     Val *one = range_number(n, 1), *zero = range_number(n, 0);
     Val *second = range_binary(n, OP_min, range_binary(n, OP_add, low, one), high),
@@ -124,7 +126,7 @@ static bool require_one_way(Nest *n, const Bend *b, Val *low, Val *high) {
         *ends = range_binary(n, OP_sub, bend_at(n, b, high), bend_at(n, b, last_but_one));
     Val *rises = range_binary(n, OP_le, zero, range_binary(n, OP_min, begins, ends)),
         *falls = range_binary(n, OP_le, range_binary(n, OP_max, begins, ends), zero);
-    Val *is_straight = range_binary(n, OP_or, rises, falls);
+    Val *is_straight = rises_only ? rises : range_binary(n, OP_or, rises, falls);
     if (val_is_zero(is_straight)) return false;
     range_require(n, is_straight);
     return true;
@@ -161,13 +163,15 @@ Val *range_curve_extreme(Nest *n, const Linear *sum, int own, bool greatest) {
     bool is_loose = n->is_loose;
     Val *high = range_extreme(n, &bend.curve->of, true);
     is_loose |= n->is_loose;
-    if (!low || !high || !require_one_way(n, &bend, low, high)) return NULL;
     rest.factors[own] = NULL;
     for (int i = 0; i < MOST_COUNTERS && bend.rate; i++)
         if (counters >> i & 1) rest.factors[i] = NULL;
-    Ways others = range_ways(n, &rest);
+    Ways of = range_ways(n, &bend.curve->of), others = range_ways(n, &rest);
+    bool rise_together =
+        bend.curve->nfactors == 2 && !of.falls && (others.rises & counters) && !(others.falls & of.rises);
+    if (!low || !high || !require_one_way(n, &bend, low, high, rise_together)) return NULL;
     Val *extreme = range_extreme(n, &rest, greatest);
-    n->is_loose |= is_loose || ((others.rises | others.falls) & counters) != 0;
+    n->is_loose |= is_loose || (!rise_together && ((others.rises | others.falls) & counters) != 0);
     Val *ends[] = {bend_at(n, &bend, low), bend_at(n, &bend, high)};
     Val *part = range_binary(n, greatest ? OP_max : OP_min, ends[0], ends[1]);
     return extreme ? range_binary(n, OP_add, extreme, part) : NULL;
