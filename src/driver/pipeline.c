@@ -348,7 +348,7 @@ static bool pass_range(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool copies = config->optimization >= 2 && !config->unchecked && !unit->is_checked_later;
     RangeOptions options = {.copies = copies,
-                            .apart = (!unit->is_source || unit->ir->orders_sums) && !unit->ir->many_threads,
+                            .apart = (!unit->is_source || unit->ir->keeps_order) && !unit->ir->many_threads,
                             .register_bits = unit->is_source ? 0 : register_bits()};
     bool changed = false;
     for (int i = unit->passed; i < unit->ir->funcs.count; i++) {

@@ -393,7 +393,7 @@ struct Module {
     Map func_numbers, global_numbers; /* Name -> the last number behind it that made another one */
     bool has_waves;                   /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
-    bool orders_sums;  /* for it, those whose order is free are written as they are best done */
+    bool keeps_order;  /* for it, what compiles it does all as it is written, one item at a time: C */
     bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
     int64_t inlined;         /* instructions that were copied from callees to callers */
     IrHooks hooks;

@@ -43,7 +43,7 @@ Inst *opt_buffer_element(Val *address) {
 
 /* That an operand leads into, so that it is read or written. What is called does so as well, but only C can be told then (outline.c). */
 static Inst *element_used(const Inst *inst, int operand) {
-    bool calls = inst->op == OP_call && inst->func->module->orders_sums;
+    bool calls = inst->op == OP_call && inst->func->module->keeps_order;
     if (!calls && !op_has(inst->op, OP_READS | OP_WRITES)) return NULL;
     Role role = ir_role(inst, operand);
     bool is_used = role == ROLE_read || role == ROLE_write || role == ROLE_share;

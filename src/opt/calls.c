@@ -82,7 +82,7 @@ static void visit_region(Calls *calls, Region *region) {
 
 bool opt_calls(Func *func) {
     Calls calls = {0};
-    if (!func->body || !func->module->orders_sums) return false;
+    if (!func->body || !func->module->keeps_order) return false;
     visit_region(&calls, func->body);
     if (calls.changed) ir_resolve_func(func);
     return calls.changed;

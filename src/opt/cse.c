@@ -307,7 +307,7 @@ static void visit_store(Cse *c, Inst *store, Val *value) {
     FactList *list = list_of(c, object);
     const Fact *fact = find_fact(list, address);
     bool is_there = fact && val_is_same(ir_resolve(fact->value), value);
-    if (object.is_private && (is_there || (c->func->module->orders_sums && is_overwritten(store)))) {
+    if (object.is_private && (is_there || (c->func->module->keeps_order && is_overwritten(store)))) {
         inst_remove(store);
         c->changed = true;
         return;

@@ -197,7 +197,7 @@ static void look_at_call(void *user, Inst *inst) {
 }
 
 bool opt_first(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
+    if (!func->body || !func->module->keeps_order) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     First f = find_uses(scratch, func);
     region_walk(func->body, look_at_call, &f);

@@ -356,7 +356,7 @@ static bool is_split_by(const Inst *call) {
 
 static bool has_parts(void *user, const Func *callee, const Inst *call) {
     return takes_apart(user, callee, call) || is_told(call) ||
-           (call->func->module->orders_sums && is_split_by(call));
+           (call->func->module->keeps_order && is_split_by(call));
 }
 
 bool opt_inline_parts(Func *func) {

@@ -117,7 +117,7 @@ static void visit_region(Near *n, Region *region, bool in_loop) {
 bool opt_near(Func *func) {
     if (!func->body || func->module->many_threads) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    Near n = {.copies = func->module->orders_sums,
+    Near n = {.copies = func->module->keeps_order,
               .number = arena_array(scratch, int, func->nvals + 1),
               .region = arena_array(scratch, Region *, func->nvals + 1)};
     visit_region(&n, func->body, false);

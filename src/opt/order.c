@@ -225,11 +225,11 @@ static int64_t order_region(Order *o, const Region *region) {
 
 bool opt_order(Func *func) {
     const Module *module = func->module;
-    if (!func->body || (module->many_threads && !module->orders_sums)) return false;
+    if (!func->body || (module->many_threads && !module->keeps_order)) return false;
     Arena *scratch = arena_scratch(module->arena);
     Order o = {.scratch = scratch,
-               .everywhere = module->orders_sums,
-               .is_at_work = module->orders_sums,
+               .everywhere = module->keeps_order,
+               .is_at_work = module->keeps_order,
                .uses = region_count_uses(scratch, func->body),
                .user = arena_array(scratch, const Inst *, func->nvals + 1),
                .ready = arena_array(scratch, int64_t, func->nvals + 1)};

@@ -306,7 +306,7 @@ static bool visit_region(Region *region, const int *uses, bool is_tested) {
 }
 
 bool opt_outline(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
+    if (!func->body || !func->module->keeps_order) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     bool changed = visit_region(func->body, region_count_uses(scratch, func->body), false);
     arena_free(scratch);

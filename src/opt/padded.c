@@ -125,7 +125,7 @@ static void mark(const Arrays *arrays) {
 }
 
 bool opt_pad_rows(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
+    if (!func->body || !func->module->keeps_order) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     size_t count = (size_t)func->nvals;
     Arrays arrays = {.scratch = scratch,

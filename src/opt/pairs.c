@@ -74,7 +74,7 @@ static void look_at(void *user, Inst *loop) {
 
 bool opt_pairs(Func *func, int register_bits) {
     const Module *module = func->module;
-    if (!func->body || module->many_threads || module->orders_sums) return false;
+    if (!func->body || module->many_threads || module->keeps_order) return false;
     Arena *scratch = arena_scratch(module->arena);
     enum { NARROW = 128 };
     Pairs p = {.uses = region_count_uses(scratch, func->body), .wide = register_bits > NARROW};

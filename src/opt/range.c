@@ -69,14 +69,14 @@ static bool is_checked(const Inst *inst) {
 }
 
 bool opt_is_written_out_in_c(const Inst *loop) {
-    return loop->func->module->orders_sums && loop_most_trips(loop) <= WRITTEN_TRIP;
+    return loop->func->module->keeps_order && loop_most_trips(loop) <= WRITTEN_TRIP;
 }
 
 /* Is it so short, or keeps so little, that it is no loop, and no tape, once it is written out? */
 static bool is_written_out(const Inst *inst) {
     int64_t known;
     switch ((Op)inst->op) {
-    case OP_loop: return inst->func->module->orders_sums ? opt_is_written_out_in_c(inst) : loop_is_left(inst);
+    case OP_loop: return inst->func->module->keeps_order ? opt_is_written_out_in_c(inst) : loop_is_left(inst);
     case OP_tape_grow:
     case OP_tape_shrink: return val_is_int(inst_operand(inst, 1), &known);
     case OP_tape_load:
@@ -487,8 +487,8 @@ static bool copy_flat(Range *r, Inst *loop) {
     bool in_pairs = flat.has_doubles && r->options.register_bits < 256, alone = is_elimination(r, &flat);
     bool at_once = !in_pairs || loop_rounds_at_once(loop) > 1;
     bool suits_llvm = !module->many_threads && (at_once ? r->options.register_bits >= 128 : alone);
-    if (!(module->orders_sums || suits_llvm) || !copy_nest(r, &flat)) return false;
-    if (alone && !at_once && !module->orders_sums) r->func->flags |= FUNC_ONE_BY_ONE;
+    if (!(module->keeps_order || suits_llvm) || !copy_nest(r, &flat)) return false;
+    if (alone && !at_once && !module->keeps_order) r->func->flags |= FUNC_ONE_BY_ONE;
     return true;
 }
 

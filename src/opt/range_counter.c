@@ -361,7 +361,7 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
     if (!c.between.low || !c.between.high) return false;
     if (!c.varies) take_whole_steps(n, &c, test->up);
     if (ending->begins) range_require_ordered(n, c.between.low, c.between.high);
-    if (loop == n->loop && n->loop->func->module->orders_sums) require_round(n, &c, ending, limit);
+    if (loop == n->loop && n->loop->func->module->keeps_order) require_round(n, &c, ending, limit);
     if (ending->ahead) require_ahead(n, &c, ending, stride);
     else require_end(n, &c, test, stride);
     n->is_short &= is_short(n, first, limit, stride->known);

@@ -126,7 +126,7 @@ static bool visit_region(int *uses, Region *region) {
 }
 
 bool opt_terms(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
+    if (!func->body || !func->module->keeps_order) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     bool changed = visit_region(region_count_uses(scratch, func->body), func->body);
     arena_free(scratch);

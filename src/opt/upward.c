@@ -68,7 +68,7 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
     *rounds = (Rounds){.loop = loop, .number = number, .step = next->inst};
     if (val_is_int(inst_operand(loop, number), &rounds->count) && rounds->count <= 0) return false;
     bool is_used_else = u->uses[body->params[number]->id] > 1;
-    if (is_used_else && !loop->func->module->orders_sums)
+    if (is_used_else && !loop->func->module->keeps_order)
         return false; /* LLVM finds pairs in triangles that count down */
     return inst_operand(next->inst, 0) == body->params[number] && is_int(inst_operand(next->inst, 1), 1);
 }

@@ -58,23 +58,23 @@ static bool range(Func *func) {
 }
 
 static bool first(Func *func) {
-    func->module->orders_sums = true;
+    func->module->keeps_order = true;
     return opt_first(func);
 }
 
 static bool terms(Func *func) {
-    func->module->orders_sums = true;
+    func->module->keeps_order = true;
     return opt_terms(func);
 }
 
 static bool order(Func *func) {
-    func->module->orders_sums = true;
+    func->module->keeps_order = true;
     return opt_order(func);
 }
 
 /* The order as for LLVM. */
 static bool marches(Func *func) {
-    func->module->orders_sums = false;
+    func->module->keeps_order = false;
     return opt_order(func);
 }
 
