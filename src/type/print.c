@@ -52,7 +52,8 @@ static void print_joined(Text *out, const Type *type) {
 static void print_generic(Text *out, const Type *type) {
     const char *member = type->name ? strrchr(type->name->text, '.') : NULL;
     if (!type->nargs) print_name(out, type);
-    else if (type->kind == TYPE_interface && strchr(type->name->text, '@')) print_joined(out, type);
+    else if (type->kind == TYPE_interface && type->name && strchr(type->name->text, '@'))
+        print_joined(out, type);
     else if (!member) print_name(out, type), print_angled(out, type->args, type->nargs);
     else {
         text_add(out, (Str){type->name->text, (int)(member - type->name->text)});

@@ -82,6 +82,8 @@ typedef struct Row {
 enum { MOST_ROWS = 8 };
 
 /* The function being printed. */
+typedef VEC(const Val *) Pending; /* expressions that read memory and are to be written down before it changes */
+
 typedef struct FuncState {
     const Func *func;
     Value *values;     /* by Val.id */
@@ -92,7 +94,7 @@ typedef struct FuncState {
     int *places;     /* by Val.id: uses as a place on a tape, or as a part of one */
     LoopJumps jumps; /* for what is known of counters */
     Map names;       /* Name -> not NULL: taken */
-    VEC(const Val *) pending;
+    Pending pending;
     Map computed;      /* Inst -> const char *: the variable that has it already, for who comes to it next */
     SumsTogether sums; /* that are printed with the next: sums.c */
     int *summed;       /* by Val.id: uses of an address by such sums alone; NULL: there are none */

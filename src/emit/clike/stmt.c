@@ -246,12 +246,16 @@ static Logic find_logic(const Printer *p, const Inst *inst) {
 static void print_logic(Printer *p, const Inst *inst, Logic logic) {
     Draft draft;
     Value both[2] = {clike_operand(p, inst, 0)};
+    clike_consume(p, inst);
+    Pending outside = p->at->pending; /* is not written down in there */
+    p->at->pending = (Pending){0};
     draft_begin(p, &draft);
     for (const Inst *at = logic.asked->first; at != logic.asked->last; at = at->next)
         clike_instruction(p, at);
     both[1] = clike_operand(p, logic.asked->last, 0);
     clike_consume(p, logic.asked->last);
     draft_end(p, &draft);
+    p->at->pending = outside;
     bool is_short = draft.text.len == 0, turned = is_short ? logic.when == logic.known : !logic.when;
     Value condition = both[0];
     if (turned)
@@ -263,7 +267,6 @@ static void print_logic(Printer *p, const Inst *inst, Logic logic) {
         clike_set(p, inst, value);
         return;
     }
-    clike_consume(p, inst);
     clike_flush(p);
     Value result = variable(p, inst->results[0], NULL);
     p->at->values[inst->results[0]->id] = result;
