@@ -81,9 +81,10 @@ typedef struct Row {
 
 enum { MOST_ROWS = 8 };
 
-/* The function being printed. */
-typedef VEC(const Val *) Pending; /* expressions that read memory and are to be written down before it changes */
+/* Expressions that read memory and are to be written down before it changes. */
+typedef VEC(const Val *) Pending;
 
+/* The function being printed. */
 typedef struct FuncState {
     const Func *func;
     Value *values;     /* by Val.id */
