@@ -20,8 +20,10 @@ static bool *used_params(Ad *ad, const Making *x, const int *uses) {
     bool *wanted = arena_array(ad->arena, bool, x->f->leaves.count + 1);
     for (int i = 0; i < x->f->leaves.count; i++) {
         wanted[i] = x->primals[i] && uses[x->primals[i]->id];
-        if (wanted[i] && !is_available(x, i))
-            arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
+        if (!wanted[i] || is_available(x, i)) continue;
+        if (ad->m->diags->errors)
+            arena_give_up(ad->arena); /* what was refused does not show that it changes */
+        arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
     }
     return wanted;
 }
