@@ -638,11 +638,13 @@ static void check_function_body(Checker *c, Decl *func) {
     env.sig = decl_sema(c, func)->sig;
     for (int i = 0; i < env.sig->nparams; i++)
         if (env.sig->params[i].decl) check_default_argument(c, env.sig->params[i].decl);
+    int failures = c->diags->failures;
     check_stmt(&env, body);
     Decl *return_value = decl_sema(c, func)->return_value;
     if (return_value) complete_return_value(c, return_value, body);
     bool needs_value = env.sig->result->kind != TYPE_void && !env.sig->is_init && !has_error(env.sig->result);
-    if (needs_value && !always_leaves(body))
+    bool is_sound = c->diags->failures == failures; /* or it may be a mistake in what was to return */
+    if (needs_value && is_sound && !always_leaves(body))
         report(c, DIAG_missing_return, func->loc, func->name ? func->name->text : "get");
 }
 
