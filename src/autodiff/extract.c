@@ -15,16 +15,11 @@ static bool is_available(const Making *x, int leaf) {
     return !x->f->leaves.at[leaf].by_ref || x->reverse->terms.stable[leaf];
 }
 
-/* The primal parameters that the reverse reads. */
+/* The primal parameters that the reverse is given. */
 static bool *used_params(Ad *ad, const Making *x, const int *uses) {
     bool *wanted = arena_array(ad->arena, bool, x->f->leaves.count + 1);
-    for (int i = 0; i < x->f->leaves.count; i++) {
-        wanted[i] = x->primals[i] && uses[x->primals[i]->id];
-        if (!wanted[i] || is_available(x, i)) continue;
-        if (ad->m->diags->errors)
-            arena_give_up(ad->arena); /* what was refused does not show that it changes */
-        arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
-    }
+    for (int i = 0; i < x->f->leaves.count; i++)
+        wanted[i] = x->primals[i] && uses[x->primals[i]->id] && is_available(x, i);
     return wanted;
 }
 
@@ -68,6 +63,35 @@ static Val *stands_for(const Making *x, const Place *place, Val *const *seeds, V
     }
 }
 
+typedef struct Reads {
+    Ad *ad;
+    const Val *param;
+} Reads;
+
+static void refuse_reading(void *user, Inst *inst) {
+    const Reads *x = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        bool reads = role == ROLE_read || role == ROLE_share;
+        if (!reads || ad_root(inst->args[i]) != x->param) continue;
+        if (x->ad->m->diags->errors)
+            arena_give_up(x->ad->arena); /* what was refused does not show that it changes */
+        arena_fault(x->ad->arena, "the reverse pass reads an array that may have changed");
+    }
+}
+
+/* Of an array that has changed since, the reverse may name the address, in a reference whose counterpart it uses: other memory will do. */
+static void replace_changed(Ad *ad, const Making *x, CloneMap *map) {
+    Builder b = build_at_end(map->func->body);
+    const int *uses = region_count_uses(ad->arena, x->reversed);
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        Val *param = x->primals[i];
+        if (!param || !uses[param->id] || is_available(x, i)) continue;
+        region_walk(x->reversed, refuse_reading, &(Reads){ad, param});
+        clone_map_val(map, param, build_var(&b, param->type->args[0], param->name, true));
+    }
+}
+
 static void fill(Ad *ad, const Making *x, const Made *made, const Region *half, Val *tape) {
     CloneMap map = {.module = ad->m, .func = made->func};
     func_begin(made->func);
@@ -76,6 +100,7 @@ static void fill(Ad *ad, const Making *x, const Made *made, const Region *half, 
         if (ad_has_role(&x->f->leaves.at[i], AS_seed, false)) seeds[i] = x->seeds.at[next++];
     for (int i = 0; i < made->params.count; i++)
         clone_map_val(&map, stands_for(x, &made->params.at[i], seeds, tape), made->func->body->params[i]);
+    if (half == x->reversed) replace_changed(ad, x, &map);
     clone_region_into(&map, half, made->func->body);
     ad_clear_marks(made->func->body);
 }

@@ -638,15 +638,14 @@ static void report_custom_again(Lin *l, const CallPlan *plan, const Inst *inst) 
     map_put(l->ad->arena, &l->ad->customs, PTR_KEY(custom), l->ad); /* told */
 }
 
-/* The counterpart of a local variable is there in the reverse only, and what a function gives back is known before. */
+/* The shadow of an object is there in the reverse only, and what a function gives back is known before. */
 static bool gives_local(Lin *l, const CallPlan *plan, const Inst *inst) {
     if (l->mode == AD_fwd || !plan->callee || !ad_gives_references(&plan->callee->leaves)) return false;
     for (int i = 0; i < plan->callee->leaves.count; i++) {
         const Leaf *leaf = &plan->callee->leaves.at[i];
         const Val *dual = leaf->dual && leaf->in >= 0 ? diff(l, inst->args[leaf->in]) : NULL;
         const Val *root = dual && dual->type->kind == TYPE_pointer ? ir_root((Val *)(uintptr_t)dual) : NULL;
-        if (root && root->kind == VAL_inst && root->inst->op == OP_var && (root->flags & VAL_DIFF))
-            return true;
+        if (root && (root->flags & VAL_DIFF)) return true;
     }
     return false;
 }

@@ -224,13 +224,21 @@ static void walk_region(Walk *w, Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) walk_inst(w, inst);
 }
 
+/* An object that has derivatives is like one of the function itself: where its address goes, that of its shadow goes along. */
+static Ref given_as(const Leaf *leaf, const Param *param) {
+    if (leaf->by_ref && leaf->diff) return (Ref){.state = REF_none};
+    if (!param->counterpart) return (Ref){.state = REF_lost};
+    bool has_one = param->counterpart->kind != TYPE_void;
+    return has_one ? (Ref){REF_paired, param->counterpart} : (Ref){.state = REF_plain};
+}
+
 Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode) {
     Refs refs = {.at = arena_array(ad->arena, Ref, f->flat->nvals + 1)};
     Walk w = {.ad = ad, .mode = mode, .refs = &refs};
-    for (int i = 0; i < f->flat->nparams; i++) {
-        const Type *type = f->flat->params[i].counterpart;
-        RefState state = !type ? REF_lost : type->kind == TYPE_void ? REF_plain : REF_paired;
-        refs.at[f->flat->body->params[i]->id] = (Ref){state, state == REF_paired ? type : NULL};
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        refs.at[f->flat->body->params[leaf->in]->id] = given_as(leaf, &f->flat->params[leaf->in]);
     }
     do {
         w.changed = false;

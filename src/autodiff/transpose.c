@@ -511,11 +511,11 @@ static Inst *call_again(Back *x, const Reverse *reverse) {
 
 static Val *without_shadow(void *user, Builder *b, Val *v) {
     (void)user;
-    bool is_shadow = v->kind == VAL_inst && v->inst->op == OP_var && is_diff(v);
-    return is_shadow ? build_var(b, v->inst->type, v->name, false) : NULL;
+    bool is_object = v->kind == VAL_param || (v->kind == VAL_inst && v->inst->op == OP_var);
+    return is_object && is_diff(v) ? build_var(b, v->type->args[0], v->name, false) : NULL;
 }
 
-/* Local shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their place. (It gives no
+/* Shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their place. (It gives no
  * reference to that back: linearize.c refuses it.) */
 static Val *dual_before(Inst *call, Val *dual) {
     Builder b = build_before(call);
