@@ -40,7 +40,7 @@
  *
  * The same test asks whether buffers overlap (apart.c).
  *
- * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
+ * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c), and those into buffers that the loop compares with their length (range_below.c). */
 #include "opt/range.h"
 
 enum {
@@ -534,6 +534,7 @@ bool opt_range(Func *func, RangeOptions options) {
     Range r = {.func = func, .scratch = arena_scratch(func->module->arena), .options = options};
     r.changed = ir_mark_in_range(func);
     r.jumps = loop_find_jumps(r.scratch, func);
+    r.changed |= range_mark_below(func, &r.jumps);
     r.rehearsal = ir_rehearsal(r.scratch, func);
     if (func->module->many_threads) region_walk(func->body, note_sum, &r);
     if (options.apart) region_walk(func->body, note_nest, &r);

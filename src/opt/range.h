@@ -179,6 +179,10 @@ bool range_exact(Nest *n, Val *v, Linear *result); /* the number itself, in 64 b
 bool range_exact_own(Nest *n, const Val *v, Between *between);
 bool range_add_loop(Nest *n, const Inst *loop); /* its counter; those further out come first */
 
+/* ---- range_below.c */
+bool range_mark_below(
+    Func *func, const LoopJumps *jumps); /* indices that are compared with the length; true: there are */
+
 /* ---- range_index.c */
 bool range_is_rehearsed(const Nest *n, const Inst *loop); /* constants tell all of it */
 Val *range_narrow_index(const Inst *access);              /* in 32 bits, whatever it is converted to */

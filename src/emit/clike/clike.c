@@ -129,7 +129,8 @@ static void assemble_code(Printer *p, Text *out) {
 }
 
 static void assemble_header(Printer *p, Text *out) {
-    text_printf(out, "/* Made by Slope. */\n#pragma once\n%s%s", p->dialect->header_includes,
+    text_printf(out, "/* Made by Slope. */\n#pragma once\n%s%s%s",
+                p->header_copies ? "#include <string.h>\n" : "", p->dialect->header_includes,
                 p->dialect->open);
     add_part(out, &p->types, true);
     add_part(out, &p->prototypes, p->host_prototypes.len == 0);

@@ -212,6 +212,7 @@ typedef struct Dialect {
     const char *outside_open, *outside_close; /* around variables that others see */
     const char *host_open, *host_close;       /* around functions of the host */
     const char *helper;                       /* what a helper has instead of `static inline ` */
+    const char *header_helper;                /* likewise, in a header */
     const char *helper_of_vectors; /* a helper: instead of `inline`, where there are vectors; or NULL */
     const char *inner, *outer;     /* before functions: for this file, for others */
     const char
@@ -266,8 +267,9 @@ struct Printer {
     const EmitOptions *options;
     const EmitFile *file;
     Reached reached;
-    bool is_strict;   /* no liberties with floating-point numbers */
-    bool has_vectors; /* structs of them */
+    bool is_strict;     /* no liberties with floating-point numbers */
+    bool has_vectors;   /* structs of them */
+    bool header_copies; /* functions of the header do so, by memcpy */
     /* The parts of the file, in its order. */
     Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
     Text host_prototypes, host; /* functions that run beside the device, not on it */
@@ -442,6 +444,13 @@ bool clike_has_vectors(const Printer *p); /* are functions of the C library for 
 Value clike_choice(Printer *p, const Value *args);
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst);
+/* a && b, a || b, where b is computed only if it is asked: an `if` of which one arm says nothing but a constant. */
+typedef struct Logic {
+    const Region *asked; /* says the rest; NULL: it is something else */
+    bool known;          /* without it */
+    bool when;           /* what the condition is where it is asked */
+} Logic;
+Logic clike_logic(const Inst *inst);
 Value clike_operand(Printer *p, const Inst *inst, int index);      /* if it is an address: to be written to */
 Value clike_read_operand(Printer *p, const Inst *inst, int index); /* to be read only */
 

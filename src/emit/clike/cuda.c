@@ -305,6 +305,7 @@ const Dialect clike_cuda = {
     .host_open = HOST_OPEN,
     .host_close = HOST_CLOSE "\n",
     .helper = "static inline __device__ ",
+    .header_helper = "static inline __host__ __device__ ",
     .inner = "static __device__ ",
     .outer = "__device__ ",
     .apart = "static __noinline__ __device__ ",

@@ -128,11 +128,24 @@ static Value of_bits(Printer *p, const Type *type, Value bits) {
     return value;
 }
 
+static bool says_constant(const Region *r, bool *known) {
+    const Val *v = r->first && r->first->op == OP_yield ? ir_resolve(r->first->args[0]) : NULL;
+    if (v) *known = val_is_one(v);
+    return v && (val_is_one(v) || val_is_zero(v));
+}
+
+Logic clike_logic(const Inst *inst) {
+    Logic logic = {0}, none = {0};
+    if (inst->op != OP_if || inst->nresults != 1 || inst->results[0]->type->kind != TYPE_bool) return none;
+    logic.when = !says_constant(inst->regions[0], &logic.known);
+    logic.asked = inst->regions[!logic.when];
+    return logic.when && !says_constant(inst->regions[1], &logic.known) ? none : logic;
+}
+
 /* a && b: b is asked only if a holds. */
 static bool is_conjunction(const Inst *inst) {
-    if (inst->op != OP_if || inst->nresults != 1) return false;
-    const Inst *yield = inst->regions[1]->first;
-    return yield && yield->op == OP_yield && val_is_zero(ir_resolve(yield->args[0]));
+    Logic logic = clike_logic(inst);
+    return logic.asked && logic.when && !logic.known;
 }
 
 /* Does the condition of a loop say that its carried value `index` is less, or more, than something? */

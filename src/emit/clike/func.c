@@ -375,28 +375,27 @@ static bool keeps_quotients(const Printer *p, const ReachedFunc *reached) {
     return found;
 }
 
-typedef struct Sums {
+typedef struct LoopSearch {
     const Printer *p;
-    bool together, one_by_one; /* of rows */
-} Sums;
+    bool (*is_such)(const Printer *p, const Inst *loop);
+    bool found;
+} LoopSearch;
 
-static void look_for_sums(void *user, Inst *inst) {
-    Sums *sums = user;
-    if (inst->op != OP_loop) return;
-    sums->together |= clike_adds_rows(sums->p, inst);
-    sums->one_by_one |= clike_adds_row_by_row(sums->p, inst);
+static void look_at_loop(void *user, Inst *inst) {
+    LoopSearch *search = user;
+    search->found = search->found || (inst->op == OP_loop && search->is_such(search->p, inst));
 }
 
-static Sums sums_of(const Printer *p, const ReachedFunc *reached) {
-    Sums sums = {.p = p};
-    region_walk(reached->func->body, look_for_sums, &sums);
-    return sums;
+static bool adds_rows(const Printer *p, const ReachedFunc *reached) {
+    LoopSearch search = {p, clike_adds_rows, false};
+    region_walk(reached->func->body, look_at_loop, &search);
+    return search.found;
 }
-
-static bool adds_rows(const Printer *p, const ReachedFunc *reached) { return sums_of(p, reached).together; }
 
 static bool adds_row_by_row(const Printer *p, const ReachedFunc *reached) {
-    return sums_of(p, reached).one_by_one;
+    LoopSearch search = {p, clike_adds_row_by_row, false};
+    region_walk(reached->func->body, look_at_loop, &search);
+    return search.found;
 }
 
 static void look_for_whole_rows(void *user, Inst *inst) {

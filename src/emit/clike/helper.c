@@ -92,11 +92,44 @@ static bool find_row(Printer *p, const HelperRow *rows, size_t count, const char
     return false;
 }
 
+/* They are written as C's. */
+static void add_as_written(const Text *written, const char *inline_as, Text *out) {
+    static const char inline_word[] = "static inline ";
+    const size_t length = sizeof inline_word - 1;
+    for (const char *at = written->len ? written->at : ""; *at;) {
+        const char *end = strchr(at, '\n');
+        if (strncmp(at, inline_word, length) == 0) {
+            text_add(out, str_of(inline_as));
+            at += length;
+        }
+        text_add(out, (Str){at, (int)(end + 1 - at)});
+        at = end + 1;
+    }
+}
+
+/* A type, that structs may need; of a header, with what makes numbers of it. */
+static void define_half(Printer *p) {
+    static const char definition[] = "typedef uint16_t slope_half; /* the bits */\n";
+    if (!p->file->header) {
+        text_add(&p->types, str_of(definition));
+        return;
+    }
+    Text others = p->helpers;
+    p->helpers = (Text){.arena = &p->arena};
+    clike_helper(p, "slope_half_value");
+    clike_helper(p, "slope_half_bits");
+    text_printf(&p->types, "#ifndef SLOPE_HAS_slope_half\n#define SLOPE_HAS_slope_half\n%s", definition);
+    add_as_written(&p->helpers, p->dialect->header_helper, &p->types);
+    text_add(&p->types, STR("#endif\n"));
+    p->helpers = others;
+    p->header_copies = true;
+}
+
 const char *clike_helper(Printer *p, const char *name) {
     const Dialect *dialect = p->dialect;
     if (!clike_begin_helper(p, name)) return name;
-    if (strcmp(name, "slope_half") == 0) { /* a type, that structs may need */
-        text_add(&p->types, STR("typedef uint16_t slope_half; /* the bits */\n"));
+    if (strcmp(name, "slope_half") == 0) {
+        define_half(p);
         return name;
     }
     if (p->file->hosted && find_row(p, dialect->hosted, dialect->nhosted, name)) return name;
@@ -119,21 +152,6 @@ const char *clike_tape(Printer *p, const char *what, const Type *type) {
 
 const char *clike_atomic(Printer *p, const char *what, const Type *type) {
     return clike_helper(p, clike_format(p, "slope_atomic_%s_%s", what, clike_word(p, type)));
-}
-
-/* They are written as C's. */
-static void add_as_written(const Text *written, const char *inline_as, Text *out) {
-    static const char inline_word[] = "static inline ";
-    const size_t length = sizeof inline_word - 1;
-    for (const char *at = written->len ? written->at : ""; *at;) {
-        const char *end = strchr(at, '\n');
-        if (strncmp(at, inline_word, length) == 0) {
-            text_add(out, str_of(inline_as));
-            at += length;
-        }
-        text_add(out, (Str){at, (int)(end + 1 - at)});
-        at = end + 1;
-    }
 }
 
 void clike_add_helpers(Printer *p, Text *out) {

@@ -168,6 +168,7 @@ const Dialect clike_c = {
                     "#ifndef SLOPE_SHARES_UNIFORMS\n",
     .outside_close = "#endif\n\n",
     .helper = "static inline ",
+    .header_helper = "static inline ",
     .helper_of_vectors = "SLOPE_HELPER",
     .inner = "static ",
     .once = "SLOPE_INLINE",

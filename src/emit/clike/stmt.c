@@ -204,21 +204,9 @@ static void print_if(Printer *p, const Inst *inst) {
     if (p->out->len > start) clike_line(p, "}");
 }
 
-/* ---- a && b, where b is computed only if a holds: an `if` of which one arm says nothing but a constant */
-
-typedef struct Logic {
-    const Region *asked; /* says the rest; NULL: it is something else */
-    bool known;          /* without it */
-    bool when;           /* what the condition is where it is asked */
-} Logic;
+/* ---- a && b, where b is computed only if a holds */
 
 static Logic find_logic(const Printer *p, const Inst *inst);
-
-static bool says_constant(const Region *r, bool *known) {
-    const Val *v = r->first && r->first->op == OP_yield ? ir_resolve(r->first->args[0]) : NULL;
-    if (v) *known = val_is_one(v);
-    return v && (val_is_one(v) || val_is_zero(v));
-}
 
 /* What is used once, by what follows, needs no statement, unless it is long. */
 static bool is_expression(const Printer *p, const Region *r) {
@@ -233,13 +221,11 @@ static bool is_expression(const Printer *p, const Region *r) {
     return true;
 }
 
+/* ... where b can be an expression. */
 static Logic find_logic(const Printer *p, const Inst *inst) {
-    Logic logic = {0}, none = {0};
-    if (inst->op != OP_if || inst->nresults != 1 || inst->results[0]->type->kind != TYPE_bool) return none;
-    if (inst_has(inst, INST_LIKELY) || p->at->crosses || !p->at->uses[inst->results[0]->id]) return none;
-    logic.when = !says_constant(inst->regions[0], &logic.known);
-    logic.asked = inst->regions[!logic.when];
-    if (logic.when && !says_constant(inst->regions[1], &logic.known)) return none;
+    Logic logic = clike_logic(inst), none = {0};
+    if (!logic.asked || inst_has(inst, INST_LIKELY) || p->at->crosses || !p->at->uses[inst->results[0]->id])
+        return none;
     return is_expression(p, logic.asked) ? logic : none;
 }
 
