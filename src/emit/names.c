@@ -2,6 +2,7 @@
  *
  *   bwd_diff(f), fwd_diff(f)     bwd_f, fwd_f, also nested: fwd_bwd_f
  *   f<float,3>, Camera.project   f_float_3, Camera_project: what is not a letter, digit or _ becomes one _
+ *   operator+                    operator_add
  *   pow, int, make_float3        slope_pow, ...: what C, its library, C++ or a printer claims gets a prefix
  *   __Image                      slope_Image: a type of the library's own */
 #include "emit/emit.h"
@@ -34,7 +35,8 @@ static const char claimed_everywhere[] =
     "return SCHAR_MAX SCHAR_MIN SEEK_CUR SEEK_DATA SEEK_END SEEK_HOLE SEEK_SET short SHRT_MAX SHRT_MIN "
     "SIG_ATOMIC_MAX SIG_ATOMIC_MIN SIG_ATOMIC_WIDTH signed SIZE_MAX size_t SIZE_WIDTH sizeof SNAN SNANF "
     "SNANL static static_assert static_cast stderr stdin stdout struct switch template this thread_local "
-    "throw TMP_MAX true try typedef typeid typename typeof UCHAR_MAX UINT16_C UINT16_MAX uint16_t "
+    "throw TMP_MAX true try typedef typeid typename typeof typeof_unqual UCHAR_MAX UINT16_C UINT16_MAX "
+    "uint16_t "
     "UINT16_WIDTH UINT32_C UINT32_MAX uint32_t UINT32_WIDTH UINT64_C UINT64_MAX uint64_t UINT64_WIDTH "
     "UINT8_C UINT8_MAX uint8_t UINT8_WIDTH UINT_FAST16_MAX UINT_FAST16_WIDTH UINT_FAST32_MAX "
     "UINT_FAST32_WIDTH UINT_FAST64_MAX UINT_FAST64_WIDTH UINT_FAST8_MAX UINT_FAST8_WIDTH UINT_LEAST16_MAX "
@@ -103,13 +105,39 @@ static bool starts(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* operator+ and its like: says which, and how long that is; 0: it is none. */
+static int add_operator(Text *text, const char *name, const char *at) {
+    static const struct {
+        const char *symbol, *word; /* what begins like another comes first */
+    } known[] = {
+        {"==", "equal"},     {"!=", "not_equal"}, {"<=", "less_equal"}, {">=", "greater_equal"},
+        {"<<", "shl"},       {">>", "shr"},       {"&&", "and"},        {"||", "or"},
+        {"++", "increment"}, {"--", "decrement"}, {"()", "call"},       {"<", "less"},
+        {">", "greater"},    {"+", "add"},        {"-", "sub"},         {"*", "mul"},
+        {"/", "div"},        {"%", "mod"},        {"&", "bit_and"},     {"|", "bit_or"},
+        {"^", "bit_xor"},    {"~", "bit_not"},    {"!", "not"},         {",", "comma"},
+    };
+    const char *symbol = at + strlen("operator");
+    if (!starts(at, "operator") || (at > name && is_word_char(at[-1]))) return 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!starts(symbol, known[i].symbol)) continue;
+        const char *end = symbol + strlen(known[i].symbol);
+        text_printf(text, "operator_%s%s", known[i].word, *end == '=' ? "_assign" : "");
+        return (int)(end - at) + (*end == '=');
+    }
+    return 0;
+}
+
 const char *emit_c_name(Arena *arena, const char *name) {
     Text text = {.arena = arena};
+    int length;
     if (*name >= '0' && *name <= '9') text_char(&text, '_');
     for (const char *at = name; *at; at++) {
         if (starts(at, "bwd_diff(") || starts(at, "fwd_diff(")) {
             text_add(&text, (Str){at, 4});
             at += 8;
+        } else if ((length = add_operator(&text, name, at)) > 0) {
+            at += length - 1;
         } else if (is_word_char(*at)) {
             text_char(&text, *at);
         } else if (text.len && text.at[text.len - 1] != '_' && at[1] && strspn(at, ")>]}. ") < strlen(at)) {
