@@ -15,6 +15,13 @@ static const Step *element_unchecked(Slot *r, const Step *s) {
     return s + 1;
 }
 
+/* As the compiler has found out: if it is wrong, an access does not go unnoticed. */
+static const Step *element_inside(Slot *r, const Step *s) {
+    uint64_t index = r[s->b].bits, count = r[s->a + 1].bits;
+    r[s->to].address = index < count ? r[s->a].address + index * (uint64_t)s->number : interp_nowhere();
+    return s + 1;
+}
+
 /* `more` is the size of what is there: all of it must be in range. */
 static const Step *bytes(Slot *r, const Step *s) {
     uint64_t offset = r[s->b].bits, count = r[s->a + 1].bits, last = s->more > 0 ? (uint64_t)s->more - 1 : 0;
@@ -62,7 +69,10 @@ static void element_address(Translator *t, const Inst *inst) {
     bool of_bytes = inst->op == OP_buffer_bytes;
     uint32_t index = interp_use(t, inst, 1), to = interp_new_slots(t, 1);
     known.guarded = is_checked(t, inst);
-    StepFunction *run = !known.guarded ? element_unchecked : of_bytes ? bytes : element;
+    StepFunction *run = t->options->unchecked ? element_unchecked
+                        : !known.guarded      ? element_inside
+                        : of_bytes            ? bytes
+                                              : element;
     Step *step = interp_step(t, run, to, known.slot, index);
     step->number = of_bytes ? 1 : type_layout(type, LAYOUT_scalar).stride;
     step->more = type_layout(type, LAYOUT_scalar).size;

@@ -6,7 +6,9 @@
  * their slots back at its end.
  *
  * An address that is out of range in a buffer is null: loads through it give zero, stores are dropped. Where such an address goes
- * elsewhere than to an access, it is replaced by one that can be read and written (`Known.guarded`), as machine code has it. */
+ * elsewhere than to an access, it is replaced by one that can be read and written (`Known.guarded`), as machine code has it.
+ *
+ * Where the compiler has found out that an index is in range, one that is not leads nowhere: an access through it is a fault that nobody overlooks, instead of one to what lies beside. */
 #ifndef SLOPE_EMIT_INTERP_CODE_H
 #define SLOPE_EMIT_INTERP_CODE_H
 
@@ -26,6 +28,8 @@ typedef union Slot {
     RtTape *tape;
     Frame *frame; /* slot 0 */
 } Slot;
+
+static inline char *interp_nowhere(void) { return (char *)1; }
 
 typedef struct Step Step;
 typedef const Step *StepFunction(Slot *r, const Step *s); /* the next one; NULL: the function returns */

@@ -217,6 +217,13 @@ static const Step *element(Slot *r, const Step *s) {
     return s + 1;
 }
 
+/* As the compiler has found out; `more`: how many there are. */
+static const Step *element_inside(Slot *r, const Step *s) {
+    if (r[s->b].bits < (uint64_t)s->more) return element(r, s);
+    r[s->to].address = interp_nowhere();
+    return s + 1;
+}
+
 static void field_address(Translator *t, const Inst *inst) {
     Known known = interp_known(t, inst, 0);
     int64_t offset = type_field_offset(target_of(inst->args[0]), inst->index, (LayoutRules)known.rules);
@@ -230,10 +237,12 @@ static void element_address(Translator *t, const Inst *inst) {
     Known known = interp_known(t, inst, 0);
     const Type *whole = target_of(inst->args[0]);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
-    if (inst_has(inst, INST_UNCHECKED) || t->options->unchecked) length = -1;
-    uint32_t index = interp_clamped(t, inst, 1, length).slot, to = interp_new_slots(t, 1);
-    interp_step(t, element, to, known.slot, index)->number =
-        type_element_stride(whole, (LayoutRules)known.rules);
+    bool is_inside = inst_has(inst, INST_UNCHECKED) && !t->options->unchecked && length > 0;
+    uint32_t index = interp_clamped(t, inst, 1, is_inside || t->options->unchecked ? -1 : length).slot,
+             to = interp_new_slots(t, 1);
+    Step *step = interp_step(t, is_inside ? element_inside : element, to, known.slot, index);
+    step->number = type_element_stride(whole, (LayoutRules)known.rules);
+    step->more = length;
     known.slot = to;
     interp_set(t, inst->results[0], known);
 }
