@@ -9,6 +9,7 @@ enum {
     MOST_COUNTERS = 8, /* of the loops of a nest, that constants do not tell all of */
     MOST_OWN = 2,
     MOST_CLIPPED = 6,    /* numbers that conditions tell of */
+    MOST_TESTS = 4,      /* that a counter is told of by */
     OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
     FACTORS = OWN + MOST_OWN,
     MOST_BOUND_FACTOR = 64,
@@ -47,10 +48,10 @@ typedef struct Bound {
 } Bound;
 
 typedef struct Counter {
-    Between between;         /* a parameter of the loop's body; in rounds that come to the access at work */
-    Between whole;           /* in all of them */
-    const Inst *loop, *test; /* test: the comparison that ends it */
-    int index;
+    Between between; /* a parameter of the loop's body; in rounds that come to the access at work */
+    Between whole;   /* in all of them */
+    const Inst *loop, *tests[MOST_TESTS]; /* tests: comparisons of which any ends it */
+    int ntests, index;
     int64_t step;   /* 0: not the same in every round, or no constant */
     Val *size;      /* of a step, int64; NULL: not always the same */
     bool varies;    /* so do low and high, which else are what the span says */
@@ -80,7 +81,8 @@ typedef struct Nest {
     Counter counters[MOST_COUNTERS];
     Between clipped[MOST_CLIPPED]; /* numbers that conditions tell of where the access is */
     int nclipped;
-    const Val *carried; /* whose next value is looked at; NULL: none */
+    bool clips_counters; /* alone: nothing is to be told of numbers */
+    bool looks_ahead;    /* at what a carried number becomes: no other is looked at then */
     VEC(Access) accesses;
     ValVec addresses; /* from before it, of elements that are tested in it */
     Map outside;      /* those, and the elements */

@@ -56,7 +56,8 @@ static bool clip_counter(Nest *n, Val *a, Val *b, bool or_equal) {
 
 /* What is known of a number that the nest computes, to be told more of; NULL: it stays the same, or there are too many. A counter is not: sums with it are found by its bounds. */
 static Between *find_clipped(Nest *n, Val *v, const Between *between) {
-    if (v->kind != VAL_inst || !range_is_word(v->type) || range_prepared(n, v)) return NULL;
+    if (n->clips_counters || v->kind != VAL_inst || !range_is_word(v->type) || range_prepared(n, v))
+        return NULL;
     for (int i = 0; i < n->nclipped; i++)
         if (n->clipped[i].v == v) return &n->clipped[i];
     if (n->nclipped == MOST_CLIPPED) return NULL;
@@ -77,7 +78,7 @@ static void clip_by(Nest *n, Val *a, Val *b, bool or_equal) {
     if (clip_counter(n, a, b, or_equal)) return;
     n->safe = others;
     Val *room = range_number(n, !or_equal);
-    if (find_numbers(n, pair, numbers)) {
+    if (!n->clips_counters && find_numbers(n, pair, numbers)) {
         high = find_clipped(n, a, &numbers[0]);
         low = find_clipped(n, b, &numbers[1]);
         if (high)

@@ -285,12 +285,17 @@ static void require_end(Nest *n, const Counter *c, const LoopTest *test, const S
     else range_require_ordered(n, end_of_type(n, type, false), after);
 }
 
-/* Nor must what is compared. */
+/* Nor must what is compared; the counter does not where that is further. */
 static void require_ahead(Nest *n, const Counter *c, const Ending *ending, const Stride *stride) {
     const Type *type = c->between.v->type;
+    int64_t known;
+    bool up = ending->test.up,
+         is_further = val_is_int(ending->ahead, &known) && (up ? known >= 0 : known <= 0);
+    if (!is_further && up) range_require_ordered(n, c->between.high, end_of_type(n, type, true));
+    if (!is_further && !up) range_require_ordered(n, end_of_type(n, type, false), c->between.low);
     Val *low = range_binary(n, OP_add, c->between.low, ending->ahead),
         *high = range_binary(n, OP_add, c->between.high, ending->ahead);
-    Val *last = range_binary(n, OP_add, ending->test.up ? high : low, stride->longest);
+    Val *last = range_binary(n, OP_add, up ? high : low, stride->longest);
     range_require_ordered(n, end_of_type(n, type, false),
                           range_binary(n, OP_min, range_binary(n, OP_min, low, high), last));
     range_require_ordered(n, range_binary(n, OP_max, range_binary(n, OP_max, low, high), last),
@@ -321,7 +326,8 @@ static bool join(Nest *n, const Counter *c) {
     for (int i = 0; i < n->ncounters; i++) {
         Counter *other = &n->counters[i];
         if (other->loop != c->loop || other->index != c->index) continue;
-        if (other->varies || c->varies) return true;
+        if (other->varies || c->varies || other->ntests == MOST_TESTS) return true;
+        other->tests[other->ntests++] = c->tests[0];
         other->between.low = range_binary(n, OP_max, other->between.low, c->between.low);
         other->between.high = range_binary(n, OP_min, other->between.high, c->between.high);
         other->whole = other->between;
@@ -344,7 +350,8 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
     if (ending->ahead) to = moved(n, to, build_unary(&n->before, OP_neg, ending->ahead));
     Counter c = {.between = {.v = loop->regions[1]->params[test->index]},
                  .loop = loop,
-                 .test = ending->inst,
+                 .tests = {ending->inst},
+                 .ntests = 1,
                  .index = test->index,
                  .step = stride->is_even ? stride->known : 0,
                  .size = size_of(n, stride, test->up),
@@ -406,10 +413,11 @@ static int64_t find_factor(const Nest *n, const Inst *loop, int index) {
 }
 
 /* i *= 2, from above zero; i /= 2, to what is not below zero. */
-static bool find_geometric_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
+static bool find_geometric_stride(Nest *n, const Inst *loop, const Ending *ending, Stride *stride) {
+    const LoopTest *test = &ending->test;
     int64_t factor = find_factor(n, loop, test->index), known;
     Linear first;
-    if (factor == 0 || (factor > 0) != test->up) return false;
+    if (factor == 0 || (factor > 0) != test->up || ending->ahead) return false;
     *stride = (Stride){.longest = range_number(n, 0), .factor = factor > 0 ? factor : 0};
     if (!test->up) return val_is_int(test->limit, &known) && known >= 0;
     if (!range_exact(n, inst_operand(loop, test->index), &first) || !range_is_fixed(&first)) return false;
@@ -418,10 +426,11 @@ static bool find_geometric_stride(Nest *n, const Inst *loop, const LoopTest *tes
 }
 
 /* The longest step that it takes. */
-static bool find_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
+static bool find_stride(Nest *n, const Inst *loop, const Ending *ending, Stride *stride) {
+    const LoopTest *test = &ending->test;
     LoopSteps steps = loop_steps_by(n->jumps, loop, test->index);
     if (!steps.known)
-        return find_variable_stride(n, loop, test, stride) || find_geometric_stride(n, loop, test, stride);
+        return find_variable_stride(n, loop, test, stride) || find_geometric_stride(n, loop, ending, stride);
     int64_t step = test->up ? steps.greatest : steps.least;
     bool is_one_way = test->up ? steps.least >= 0 && step > 0 : steps.greatest <= 0 && step < 0;
     *stride = (Stride){range_number(n, step), step, steps.least == steps.greatest, 0};
@@ -431,7 +440,7 @@ static bool find_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride 
 static bool find_counter(Nest *n, const Inst *loop, const Ending *ending) {
     Stride stride;
     Val *others = n->safe;
-    bool is_found = n->ncounters < MOST_COUNTERS && find_stride(n, loop, &ending->test, &stride) &&
+    bool is_found = n->ncounters < MOST_COUNTERS && find_stride(n, loop, ending, &stride) &&
                     add_counter(n, loop, ending, &stride);
     if (!is_found) n->safe = others;
     return is_found;

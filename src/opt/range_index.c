@@ -133,14 +133,23 @@ static bool require_clipped(Nest *n, Access *access, Val *index) {
     return n->nclipped > 0 && require_linear(n, access, index, false) && n->meets_clipped && !n->may_be_loose;
 }
 
+/* What conditions tell of counters alone, and what has to be true for that. */
+static void clip_counters(Nest *n, const Inst *access, Val *before) {
+    range_drop_clips(n);
+    n->safe = before;
+    n->clips_counters = true;
+    range_clip_around(n, access);
+    n->clips_counters = false;
+}
+
 static bool require_access(Nest *n, Access *access) {
-    Val *index = range_narrow_index(access->inst), *others = n->safe;
+    Val *index = range_narrow_index(access->inst), *before = n->safe;
     if (!type_is_integer(type_element(index->type))) return false;
     n->access = access->inst;
     if (inst_contains(n->loop, access->inst->results[0])) range_clip_around(n, access->inst);
     if (require_clipped(n, access, index)) return true;
-    n->nclipped = 0;
-    n->safe = others;
+    if (n->nclipped > 0) clip_counters(n, access->inst, before);
+    Val *others = n->safe; /* and what is known of counters under conditions */
     bool is_linear = require_linear(n, access, index, false);
     bool is_curved = is_linear && range_first_of_curves(&access->index) < FACTORS;
     if (is_linear && !is_curved) return true;

@@ -142,12 +142,19 @@ static bool implies(const Val *condition, const Inst *test) {
            (implies(inst_operand(inst, 0), test) || implies(inst_operand(inst, 1), test));
 }
 
-static bool is_behind(const Inst *access, const Counter *c) {
-    for (const Region *at = access->parent; at->owner != c->loop; at = at->owner->parent)
+static bool is_behind_test(const Inst *access, const Inst *loop, const Inst *test) {
+    for (const Region *at = access->parent; at->owner != loop; at = at->owner->parent)
         if (at->owner->op == OP_if && at == at->owner->regions[0] &&
-            implies(inst_operand(at->owner, 0), c->test))
+            implies(inst_operand(at->owner, 0), test))
             return true;
     return false;
+}
+
+/* All that the bounds of the counter are known by have been asked. */
+static bool is_behind(const Inst *access, const Counter *c) {
+    for (int i = 0; i < c->ntests; i++)
+        if (!is_behind_test(access, c->loop, c->tests[i])) return false;
+    return true;
 }
 
 /* Where the access is, what a round begins with: in the region that it is a parameter of. */

@@ -112,19 +112,25 @@ static Between either(Nest *n, const Between *x, const Between *y) {
                      .is_loose = x->is_loose || y->is_loose};
 }
 
-/* Where it is what a round began with, it is that: the other way tells what it becomes. */
-static bool between_choice(Nest *n, const Val *v, Between *between) {
+static bool is_choice(const Val *v) {
+    return v->kind == VAL_inst && (v->inst->op == OP_select || v->inst->op == OP_if);
+}
+
+/* Where it is `carried`, what a round began with, it stays that: the other way tells what it becomes. */
+static bool between_choice(Nest *n, const Val *v, const Val *carried, Between *between) {
     Val *condition = inst_operand(v->inst, 0);
     Between ways[2];
     int count = 0;
+    if (++n->terms > RANGE_TERMS) return false;
     for (int k = 0; k < 2; k++) {
         Val *way = chosen(v, k);
         if (!way) return false;
-        if (way == n->carried) continue;
+        if (way == carried) continue;
         Linear whole;
         Clips saved = range_save_clips(n);
         range_clip(n, condition, k == 0);
-        bool is_found = range_between_of(n, way, &whole, &ways[count++]);
+        bool is_found = carried && is_choice(way) ? between_choice(n, way, carried, &ways[count++])
+                                                  : range_between_of(n, way, &whole, &ways[count++]);
         range_restore_clips(n, &saved);
         if (!is_found) return false;
     }
@@ -209,7 +215,7 @@ static bool between_word(Nest *n, const Val *v, Between *between) {
     case OP_min:
     case OP_max: return between_monotone(n, inst, between);
     case OP_select:
-    case OP_if: return between_choice(n, v, between);
+    case OP_if: return between_choice(n, v, NULL, between);
     default: return false;
     }
 }
@@ -286,9 +292,10 @@ static bool between_ring(Nest *n, const Val *v, Val *next, const Between *first,
 static bool between_set(Nest *n, const Val *v, Val *next, const Between *first, Between *between) {
     Linear whole;
     Between then;
-    n->carried = v;
-    bool is_found = range_between_of(n, next, &whole, &then);
-    n->carried = NULL;
+    n->looks_ahead = true;
+    bool is_found =
+        is_choice(next) ? between_choice(n, next, v, &then) : range_between_of(n, next, &whole, &then);
+    n->looks_ahead = false;
     if (is_found) *between = either(n, first, &then);
     return is_found;
 }
@@ -311,7 +318,7 @@ static bool between_carried(Nest *n, const Counter *c, const Val *v, Between *be
 /* In all rounds, whatever conditions hold where it is used. */
 bool range_own_carried(Nest *n, const Counter *c, const Val *v, Linear *result) {
     Between between;
-    if (n->carried || !range_is_word(v->type) || v->region != c->loop->regions[1]) return false;
+    if (n->looks_ahead || !range_is_word(v->type) || v->region != c->loop->regions[1]) return false;
     Clips saved = range_save_clips(n);
     range_drop_clips(n);
     bool is_found = between_carried(n, c, v, &between);
