@@ -71,6 +71,8 @@ typedef enum OpProperties {
     OP_OBJECTS = 1 << 21,     /* objects of any type, not only what can be a value */
     OP_ATTRIBUTES =
         1 << 22, /* operands and type are not all of it, or it is an address: a copy is made of the whole */
+    OP_INTRINSIC =
+        1 << 23, /* a function for which LLVM has an intrinsic, so that it makes vectors around it */
 } OpProperties;
 
 typedef struct OpInfo {

@@ -26,6 +26,7 @@
 #define PLAIN       OP_PLAIN
 #define OBJECTS     OP_OBJECTS
 #define ATTRIBUTES  OP_ATTRIBUTES
+#define INTRINSIC   OP_INTRINSIC
 
 const OpInfo op_info[OP_COUNT] = {
 #define P1(u)       true

@@ -33,8 +33,8 @@
  *                                      512 bits, another estimate tells what larger registers gain (below)
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (1.25 times for doubles, three times with larger registers) for those
- * that keep something for a reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not known how much is kept, 2.4 times where items have other elements of their arrays), and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop, unless most numbers are doubles; 1.35 where nothing but a function that LLVM has not for vectors keeps it
+ * from making them), 1.7 with larger ones, and twice 1.75 (1.25 times for doubles, three times 1.7 with larger registers) for rounds that keep something for a reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not known how much is kept, 2.4 times where items have other elements of their arrays), and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
@@ -45,7 +45,7 @@
  *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
  *
  * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of
- * 512 bits) as 200, all functions that are compiled, and 100 for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions are 8 more. Found by
+ * 512 bits, 1.25 times for the fewest lanes with those of 128) as 200, all functions that are compiled, and 100 for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions are 8 more. Found by
  * compiling benchmarks and functions of tests/diff: a unit takes LLVM 0.03 to 0.15 ms in lanes, 0.08 else, so that the whole may be 2.5 times as long where it is least. */
 #include "opt/lanes.h"
 
@@ -355,21 +355,8 @@ typedef struct More {
     bool stops;        /* among them one around which LLVM makes no vectors */
 } More;
 
-/* LLVM has an intrinsic for it, or it is computed in place (emit/llvm/math.c). */
-static bool is_known_to_llvm(Op op) {
-    switch (op) {
-    case OP_sin:
-    case OP_cos:
-    case OP_exp:
-    case OP_exp2:
-    case OP_log:
-    case OP_log2:
-    case OP_log10:
-    case OP_pow:
-    case OP_tanh: return true;
-    default: return false;
-    }
-}
+/* The hyperbolic tangent is computed in place (emit/llvm/math.c). */
+static bool is_known_to_llvm(unsigned op) { return op_has(op, OP_INTRINSIC) || op == OP_tanh; }
 
 static void look_for_more(void *user, Inst *inst) {
     More *more = user;
@@ -605,14 +592,19 @@ static double code_of_wide(const Lanes *lanes) {
     return amount.code;
 }
 
+/* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. */
+static double most_code(const Lanes *lanes) {
+    bool is_least = !gathers(lanes) && lanes->width == lanes_least_width(lanes);
+    return has_wide_registers(lanes) ? 1.1 : is_least ? 1.25 : 1;
+}
+
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
 bool lanes_take_long(const Lanes *lanes) {
     enum { ALL_ELSE = 90, FOR_LOOPS = 230 };
     const Rounds *rounds = lanes->rounds;
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
     if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
-    double most = has_wide_registers(lanes) ? 1.1 : 1;
-    return wide + rounds->code_added > most * (FOR_LOOPS + rounds->code_elsewhere);
+    return wide + rounds->code_added > most_code(lanes) * (FOR_LOOPS + rounds->code_elsewhere);
 }
 
 double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes); }
@@ -674,16 +666,25 @@ static double least_gain_of_own(const Lanes *lanes) {
     return own.pushes ? 3 : own.gathers ? 2.4 : 1;
 }
 
-/* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
+/* With registers of 128 bits: LLVM does much for a loop of one round at a time, less where a register has two numbers, and little around a function that it has not for vectors. */
+static double least_gain_of_rounds(const Lanes *lanes, bool in_pairs) {
+    More more = left_to_lanes(lanes);
+    if (lanes->rounds->done_alone > 1) return 1.18; /* there is little to be wrong about */
+    return more.stops && !more.found ? 1.35 : in_pairs ? 1.5 : 1.75;
+}
+
+/* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
 static double least_gain(const Lanes *lanes) {
-    bool beside = lanes->rounds && lanes->rounds->done_alone > 1; /* there is little to be wrong about */
-    double least = lanes->options->register_bits > 128 ? 1.7 : beside ? 1.18 : lanes->rounds ? 1.75 : 1.5;
+    bool has_vectors = has_vectors_alone(lanes);
     bool in_pairs = lanes->options->register_bits == 128 && lanes_best_width(lanes) == 4; /* of doubles */
+    double least = gathers(lanes)  ? 1.7
+                   : lanes->rounds ? least_gain_of_rounds(lanes, in_pairs && !has_vectors)
+                                   : 1.5;
     double alone = gathers(lanes) ? 3
                    : in_pairs     ? 1.25
                                   : 2; /* the fewer numbers a register has, the less LLVM takes at once */
     double own = gathers(lanes) ? least_gain_of_own(lanes) : 1;
-    least = has_vectors_alone(lanes) ? alone * least : least;
+    least = has_vectors ? alone * least : least;
     return own > least ? own : least;
 }
 

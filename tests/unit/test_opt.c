@@ -393,6 +393,22 @@ static void lane_row_and_arc(Text *t, int i) {
     else lane_row(t, i);
 }
 
+static void lane_distant_and_arc(Text *t, int i) {
+    if (i == 1) text_printf(t, "%%x1 = acos %%x0\n");
+    else lane_distant(t, i);
+}
+
+/* A root in double, of which a register has two, and arcs, which are done one by one. */
+static void lane_in_pairs(Text *t, int i) {
+    text_printf(t, "%%g%d: double = convert %%x%d\n", i, i - 1);
+    if (i > 1) text_printf(t, "%%h%d = acos %%g%d\n", i, i);
+    else
+        text_printf(t, "%%m, %%h1 = loop (%%k: uint = 0:uint, %%y: double = 1.0:double) {\n"
+                       "%%l1 = lt %%k, 64:uint\nyield %%l1\n} do {\n%%d = div %%g1, %%y\n%%s = add %%d, %%y\n"
+                       "%%s.1 = mul %%s, 0.5:double\n%%k.1 = add %%k, 1:uint\nyield %%k.1, %%s.1\n}\n");
+    text_printf(t, "%%x%d: float = convert %%h%d\n", i, i);
+}
+
 static void write_lane_func(Text *t, int threads) {
     text_printf(t, "global uniform @data: StructuredBuffer<float>\n"
                    "global uniform @out: RWStructuredBuffer<float>\n"
@@ -503,13 +519,17 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
         {lane_logarithm, 3, 0, {1, 16, 16}, slow},
         {lane_row, 14, 0, {1, 8, 16}, slow},
         {lane_row_and_arc, 14, 0, {8, 8, 16}, NULL},
+        {lane_distant_and_arc, 8, 0, {8, 16, 16}, NULL},
+        {lane_in_pairs, 12, 0, {4, 8, 16}, NULL},
+        {lane_in_pairs, 20, 0, {1, 8, 16}, slow},
         {lane_row, 12, 100, {1, 8, 16}, slow},
         {lane_row, 30, 0, {1, 1, 16}, slow},
         {lane_row, 28, 100, {1, 4, 16}, slow},
         {lane_row, 24, 400, {1, 8, 16}, slow},
         {lane_row_and_root, 14, 0, {8, 8, 16}, NULL},
         {lane_row_and_root, 27, 0, {4, 4, 16}, NULL},
-        {lane_row_and_root, 45, 0, {1, 1, 16}, long_to_compile},
+        {lane_row_and_root, 45, 0, {4, 1, 16}, NULL},
+        {lane_row_and_root, 90, 0, {1, 1, 1}, long_to_compile},
         {lane_row_and_root, 45, 400, {4, 8, 16}, NULL},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)

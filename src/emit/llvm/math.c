@@ -2,36 +2,16 @@
  * by lane, or for lanes of a kernel all at once (lanes.c). half is computed in float and rounded. */
 #include "emit/llvm/llvm.h"
 
-typedef struct MathFunction {
-    uint16_t op;
-    const char *intrinsic; /* NULL: only in the library */
-    const char *library;   /* name for double; "f" is added for float */
-} MathFunction;
+static bool is_function(unsigned op) { return op == OP_fma || (op >= OP_sqrt && op <= OP_ldexp); }
 
-static const MathFunction functions[] = {
-    {OP_sqrt, "llvm.sqrt", "sqrt"},    {OP_sin, "llvm.sin", "sin"},
-    {OP_cos, "llvm.cos", "cos"},       {OP_tan, NULL, "tan"},
-    {OP_asin, NULL, "asin"},           {OP_acos, NULL, "acos"},
-    {OP_atan, NULL, "atan"},           {OP_atan2, NULL, "atan2"},
-    {OP_sinh, NULL, "sinh"},           {OP_cosh, NULL, "cosh"},
-    {OP_tanh, NULL, "tanh"},           {OP_asinh, NULL, "asinh"},
-    {OP_acosh, NULL, "acosh"},         {OP_atanh, NULL, "atanh"},
-    {OP_exp, "llvm.exp", "exp"},       {OP_exp2, "llvm.exp2", "exp2"},
-    {OP_log, "llvm.log", "log"},       {OP_log2, "llvm.log2", "log2"},
-    {OP_log10, "llvm.log10", "log10"}, {OP_pow, "llvm.pow", "pow"},
-    {OP_floor, "llvm.floor", "floor"}, {OP_ceil, "llvm.ceil", "ceil"},
-    {OP_round, "llvm.rint", "rint"},   {OP_trunc, "llvm.trunc", "trunc"},
-    {OP_fma, "llvm.fma", "fma"},       {OP_copysign, "llvm.copysign", "copysign"},
-    {OP_ldexp, NULL, "ldexp"},         {OP_expm1, NULL, "expm1"},
-    {OP_log1p, NULL, "log1p"},         {OP_cbrt, NULL, "cbrt"},
-    {OP_hypot, NULL, "hypot"},         {OP_erf, NULL, "erf"},
-    {OP_erfc, NULL, "erfc"},           {OP_lgamma, NULL, "lgamma"},
-};
+/* In the library, for double; "f" is added for float. LLVM's intrinsic, if it has one, is of the same name. */
+static const char *function_name(unsigned op) { return op == OP_round ? "rint" : op_info[op].name; }
 
-static const MathFunction *find(unsigned op) {
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (functions[i].op == op) return &functions[i];
-    return NULL;
+/* NULL: it is only in the library. */
+static const char *intrinsic_of(Emitter *e, unsigned op) {
+    if (!op_has(op, OP_INTRINSIC) || (e->device && op_is_elementary(op))) return NULL;
+    if (op == OP_round && e->habits.has_round_even) return "llvm.roundeven";
+    return format_text(&e->arena, "llvm.%s", function_name(op));
 }
 
 static LLVMValueRef library_function(Emitter *e, const char *name, LLVMTypeRef real, LLVMValueRef *args,
@@ -172,33 +152,27 @@ static LLVMValueRef tanh_in_place(Emitter *e, const Type *shape, LLVMValueRef x)
     return emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
 }
 
-static bool is_in_place(const Emitter *e, const MathFunction *function) {
-    return function->op == OP_tanh && !e->device && !emit_knows_vectors() && e->habits.fuses &&
+static bool is_in_place(const Emitter *e, unsigned op) {
+    return op == OP_tanh && !e->device && !emit_knows_vectors() && e->habits.fuses &&
            e->options->level >= 3 && emit_floats(e) != EMIT_floats_strict;
 }
 
-static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type *shape, LLVMValueRef *args,
-                            int nargs) {
-    const char *intrinsic = function->intrinsic;
-    if (function->op == OP_round && e->habits.has_round_even) intrinsic = "llvm.roundeven";
-    if (e->device && op_is_elementary(function->op)) intrinsic = NULL;
+static LLVMValueRef compute(Emitter *e, unsigned op, const Type *shape, LLVMValueRef *args, int nargs) {
+    const char *intrinsic = intrinsic_of(e, op), *name = function_name(op);
     LLVMTypeRef type = LLVMTypeOf(args[0]);
-    LLVMValueRef at_once = is_of_lanes(e, shape) && op_is_elementary(function->op)
-                               ? emit_lanes_call(e, function->library, args, nargs)
-                               : NULL;
+    LLVMValueRef at_once =
+        is_of_lanes(e, shape) && op_is_elementary(op) ? emit_lanes_call(e, name, args, nargs) : NULL;
     if (at_once) return at_once;
-    if (is_in_place(e, function)) return tanh_in_place(e, shape, args[0]);
-    if (!intrinsic && shape->kind == TYPE_vector)
-        return call_by_lane(e, function->library, shape, args, nargs);
+    if (is_in_place(e, op)) return tanh_in_place(e, shape, args[0]);
+    if (!intrinsic && shape->kind == TYPE_vector) return call_by_lane(e, name, shape, args, nargs);
     LLVMValueRef call = intrinsic ? emit_intrinsic(e, intrinsic, &type, 1, args, nargs)
-                                  : call_library(e, function->library, type, args, nargs);
-    if (!e->device) emit_lanes(e, call, function->library);
+                                  : call_library(e, name, type, args, nargs);
+    if (!e->device) emit_lanes(e, call, name);
     return call;
 }
 
 LLVMValueRef emit_math(Emitter *e, const Inst *inst) {
-    const MathFunction *function = find(inst->op);
-    if (!function) return NULL;
+    if (!is_function(inst->op)) return NULL;
     const Type *type = inst->args[0]->type;
     bool half = type_element(type)->kind == TYPE_half;
     LLVMValueRef args[3];
@@ -211,6 +185,6 @@ LLVMValueRef emit_math(Emitter *e, const Inst *inst) {
             args[i] = LLVMBuildFPExt(e->builder, args[i], emit_shaped(e->f32, type), "");
         }
     }
-    LLVMValueRef result = compute(e, function, type, args, inst->nargs);
+    LLVMValueRef result = compute(e, inst->op, type, args, inst->nargs);
     return half ? LLVMBuildFPTrunc(e->builder, result, emit_type(e, type), "") : result;
 }
