@@ -110,6 +110,19 @@ static void count_parts(Lowerer *l, Record *record, const Type *front) {
     arena_give_up(l->arena);
 }
 
+/* Which bits of their member are whose, from the first of those that share it. */
+static const char *shared_bits(Lowerer *l, const DeclVec *fields, const FieldSlot *slots, int first) {
+    Text text = {.arena = l->arena};
+    for (int i = first; i < fields->count && slots[i].member == slots[first].member; i++) {
+        int low = slots[i].bit_offset, high = low + slots[i].bit_width - 1;
+        if (!slots[i].bit_width || !fields->at[i]->name) continue;
+        text_printf(&text, text.len ? ", %d" : "bits %d", low);
+        if (high > low) text_printf(&text, " to %d", high);
+        text_printf(&text, ": %s", fields->at[i]->name->text);
+    }
+    return text.at;
+}
+
 static const Type *lower_struct(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, unique_name(l, type));
     DeclVec fields = check_all_fields(l->c, type);
@@ -120,7 +133,9 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
         l->at = fields.at[i]->loc;
         const Type *front = slots[i].word, *field = lower_type(l, front);
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
-        record->fields[slots[i].member] = (Field){name, field, is_block(front), image_format(fields.at[i])};
+        record->fields[slots[i].member] =
+            (Field){name, field, is_block(front), image_format(fields.at[i]),
+                    slots[i].is_bits ? shared_bits(l, &fields, slots, i) : NULL};
     }
     return record->type;
 }

@@ -203,6 +203,7 @@ typedef struct Field {
     const Type *type;
     bool is_block;         /* (an array of) constant buffers: pointers here */
     uint16_t image_format; /* of the images here, as check has it; 0: not said */
+    const char *shared;    /* by bit fields, and which has which bits; NULL: by none */
 } Field;
 
 enum { FIELD_NO_DIFF = -2 }; /* a constant, as the source says */

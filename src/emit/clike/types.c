@@ -108,8 +108,11 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
     bool empty = true;
     for (int i = 0; i < record->nfields; i++) {
         if (clike_is_nothing(record->fields[i].type)) continue;
+        const char *shared = record->fields[i].shared;
         text_printf(text, "    %s;%s\n", clike_declare(p, record->fields[i].type, clike_field(p, type, i)),
-                    record->is_choice && i == 0 ? choices(p, type) : "");
+                    shared                        ? clike_format(p, " /* %s */", shared)
+                    : record->is_choice && i == 0 ? choices(p, type)
+                                                  : "");
         empty = false;
     }
     if (empty) text_add(text, STR("    char nothing;\n"));
