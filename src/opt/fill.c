@@ -6,7 +6,7 @@
  * Gradients in buffers begin as zeros, which the program stores, and reverse passes add to them. Where the sum is the first that happens to what was set, the sum is what is
  * set. LLVM finds that within one round, but makes a call of the zeros first, for which it then does one round at a time; and it never joins two loops. Such a loop that sets, and one behind it that
  * has as many rounds, each of which does nothing with the buffer but in the element that the same round of the first one set, are one where a test before the second has found
- * that buffers do not overlap (range.c), and has asked all that the test before the first asks; else both run as they are.
+ * that buffers do not overlap (range.c), and has asked all that the test before the first asks, if there is one; else both run as they are.
  *
  * Others may have added something between the store and the sum, had they not waited: that is lost as if they had done so before the store. */
 #include "opt.h"
@@ -151,13 +151,20 @@ static Inst *loop_in(const Region *region) {
     return inst && inst->op == OP_loop && inst->nregions == 2 ? inst : NULL;
 }
 
-/* The one before it that runs if its indices are in range. */
-static Inst *choice_before(const Inst *choice) {
+static bool is_loop_alone(const Fill *f, const Inst *inst) {
+    if (inst->op != OP_loop || inst->nregions != 2) return false;
+    for (int i = 0; i < inst->nresults; i++)
+        if (f->uses[inst->results[i]->id]) return false;
+    return true;
+}
+
+/* The loop before it, whose indices are in range, or a choice of one that runs if they are. */
+static Inst *setting_before(const Fill *f, const Inst *choice) {
     Inst *inst = choice->prev;
     while (inst && (op_has(inst->op, OP_PURE) || (inst->op == OP_load && inst_is_steady(inst))))
         inst = inst->prev;
-    bool is_choice = inst && inst->op == OP_if && inst_has(inst, INST_LIKELY);
-    return is_choice && inst->nresults == 0 ? inst : NULL;
+    bool is_choice = inst && inst->op == OP_if && inst_has(inst, INST_LIKELY) && inst->nresults == 0;
+    return is_choice || (inst && is_loop_alone(f, inst)) ? inst : NULL;
 }
 
 /* Does the condition ask for what the other asks? */
@@ -273,11 +280,14 @@ static bool put_all_sums(Fill *f, const InstVec *copies) {
 
 /* The loop that runs if all is well sets what the one before has set, which is left for where it is not well. True: it did. */
 static bool join(Fill *f, Inst *choice) {
-    Inst *first = choice_before(choice);
-    const Inst *loop = first ? loop_in(first->regions[0]) : NULL, *other = loop_in(choice->regions[0]);
+    Inst *first = setting_before(f, choice);
+    bool is_tested = first && first->op == OP_if;
+    const Inst *loop = is_tested ? loop_in(first->regions[0]) : first, *other = loop_in(choice->regions[0]);
     Rounds rounds = {.buffer = loop ? buffer_of(loop) : NULL};
-    if (!rounds.buffer || !other || !asks(inst_operand(choice, 0), inst_operand(first, 0))) return false;
-    if (loop->next->op != OP_yield || !is_as_long(f, loop, other, &rounds.counter)) return false;
+    if (!rounds.buffer || !other) return false;
+    if (is_tested && (loop->next->op != OP_yield || !asks(inst_operand(choice, 0), inst_operand(first, 0))))
+        return false;
+    if (!is_as_long(f, loop, other, &rounds.counter)) return false;
     if (!has_own_elements(other, &rounds)) return false;
     Arena *scratch = arena_scratch(choice->func->module->arena);
     InstVec copies = copy_sets(scratch, loop, other, &rounds);
