@@ -4,7 +4,9 @@
  * Sums of objects become sums of their numbers, part by part, in loops over what arrays have; so they do for every target. What else a
  * target lacks, the caller says: that integers are divided by zero, that the least integer is divided by -1, that bits are
  * shifted by more than there are; that an object is copied from memory in which it is laid out by other rules; that vectors of floats
- * become integers, wherever they lie; that halves are computed with in all ways; that nothing times anything is nothing. */
+ * become integers, wherever they lie; that halves are computed with in all ways; that nothing times anything is nothing.
+ *
+ * A pointer that is compared, kept or handed on is an address, whether there is an element or not: `&data[0] + n` is where a loop ends. */
 #include "opt.h"
 
 #include <math.h>
@@ -230,6 +232,28 @@ static void legalize_arithmetic(Legalize *l, Inst *inst) {
     }
 }
 
+/* ---- pointers */
+
+/* Only accesses are checked; what is out of range would have another address for them. */
+static void take_address(Legalize *l, Inst *inst, int arg) {
+    Val *pointer = inst_operand(inst, arg);
+    if (pointer->kind != VAL_inst) return;
+    const Inst *element = pointer->inst;
+    if (element->op != OP_buffer_elem || inst_has(element, INST_UNCHECKED)) return;
+    Builder b = build_before(inst);
+    pointer = build_buffer_elem(&b, inst_operand(element, 0), inst_operand(element, 1),
+                                inst_has(element, INST_WRITES));
+    pointer->inst->flags |= INST_UNCHECKED;
+    inst->args[arg] = pointer;
+    l->changed = true;
+}
+
+static void take_addresses(Legalize *l, Inst *inst) {
+    for (int i = inst->op == OP_store; i < inst->nargs; i++)
+        if (inst->op != OP_call || !(inst->callee->params[i].flags & PARAM_BY_ADDRESS))
+            take_address(l, inst, i);
+}
+
 /* ---- the entry */
 
 static void visit(void *user, Inst *inst) {
@@ -245,6 +269,7 @@ static void visit(void *user, Inst *inst) {
         break;
     case OP_call:
         if (l->options.layouts) pass_layouts(l, inst);
+        take_addresses(l, inst);
         break;
     case OP_div:
     case OP_rem:
@@ -255,6 +280,12 @@ static void visit(void *user, Inst *inst) {
         if (l->options.zeros) replace(l, inst, unless_zero(&b, inst));
         break;
     case OP_convert: legalize_conversion(l, inst); break;
+    case OP_loop:
+    case OP_store:
+    case OP_return: take_addresses(l, inst); break;
+    case OP_bitcast:
+        if (inst->results[0]->type->kind != TYPE_pointer) take_addresses(l, inst);
+        break;
     default: break;
     }
 }
