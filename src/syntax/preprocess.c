@@ -302,11 +302,12 @@ static void show_line(Preprocessor *pp, Loc at, DiagId id) {
 static void directive_error(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_error); }
 static void directive_warning(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_warning); }
 
+/* `#pragma warning(disable : 30081)` names warnings by the numbers of another compiler, so there is nothing to do, nor to say. */
 static void directive_pragma(Preprocessor *pp, Loc at) {
     Str text = lex_line(pp->lexer);
     if (str_eq(text, STR("once")) || str_starts(text, "once "))
         map_put(pp->arena, &pp->once, PTR_KEY(pp->lexer->file->path), pp);
-    else diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
+    else if (!str_starts(text, "warning(") && !str_starts(text, "warning ")) diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
 }
 
 /* #version 460: what follows is GLSL, so that its names are known, as after `import glsl;`. */
