@@ -428,12 +428,14 @@ static void walk_stmt(Walk *w, const Stmt *stmt) {
 
 /* ---- which variables are watched */
 
-/* An empty struct has nothing to write, an Optional starts as none, alone or as half of a pair. */
+/* A struct of nothing, or of such structs, has nothing to write, an Optional starts as none, alone or as half of a pair. */
 static bool has_contents(Checker *c, const Type *type) {
+    Layout layout;
     if (has_error(type) || type->kind == TYPE_optional || type->kind == TYPE_function) return false;
     if (type->kind == TYPE_pair) return has_contents(c, type->args[0]);
-    if (type->kind == TYPE_struct) return check_all_fields(c, type).count > 0;
-    return type->kind != TYPE_array || has_contents(c, type->args[0]);
+    if (type->kind == TYPE_struct && check_all_fields(c, type).count == 0) return false;
+    if (type->kind == TYPE_array) return has_contents(c, type->args[0]);
+    return !check_layout(c, type, &layout) || layout.size > 0;
 }
 
 static void watch(Walk *w, Decl *decl) {
