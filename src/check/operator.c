@@ -278,7 +278,7 @@ static Expr *logical(Env *env, Expr *e, Expr *a, Expr *b) {
     return type_is_float(element_of(joined)) ? both : silently(env, both, joined);
 }
 
-/* ---- pointers, enums, optionals, tuples */
+/* ---- pointers, enums, optionals */
 
 static Expr *pointer_binary(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
@@ -345,15 +345,6 @@ static bool is_none_comparison(const Expr *e, const Expr *a, const Expr *b) {
            (b->type->kind == TYPE_optional && a->type->kind == TYPE_none);
 }
 
-static bool tuple_compares(Checker *c, const Type *type) {
-    if (type->kind != TYPE_tuple) return false;
-    for (int i = 0; i < type->nargs; i++) {
-        bool nested = tuple_compares(c, type->args[i]);
-        if (!nested && (!is_builtin_operand(c, type->args[i]) || is_shape(type->args[i]))) return false;
-    }
-    return true;
-}
-
 /* A user may define | or ~ for an enum; what the prelude has for numbers does not count. Values of cases are constants, which
  * no function makes. */
 static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
@@ -393,8 +384,6 @@ static Expr *binary_checked(Env *env, Expr *e, Expr *a, Expr *b) {
         Expr *own = enum_operator(env, e, a, b);
         return own ? own : enum_binary(env, e, a, b);
     }
-    if (is_comparison(op) && a->type == b->type && tuple_compares(c, a->type))
-        return builtin(env, e->loc, op, type_basic(c->types, TYPE_bool), a, b);
     return user_operator(env, e->loc, op, a, b);
 }
 

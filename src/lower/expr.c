@@ -205,31 +205,6 @@ static Val *lower_lazy(Fn *f, Expr *e) {
     return inst_result(inst);
 }
 
-/* Lexicographic: the first element that differs decides. */
-static Val *compare_tuples(Fn *f, Operator op, const Type *front, Val *a, Val *b) {
-    const Type *flag = type_basic(f->l->types, TYPE_bool);
-    Val *result = ir_const_int(
-        f->l->m, flag, op == OPERATOR_equal || op == OPERATOR_less_equal || op == OPERATOR_greater_equal);
-    for (int i = front->nargs - 1; i >= 0; i--) {
-        const Type *part = front->args[i];
-        Val *x = build_field(&f->b, a, i), *y = build_field(&f->b, b, i);
-        Val *equal, *less;
-        if (part->kind == TYPE_tuple) {
-            equal = compare_tuples(f, OPERATOR_equal, part, x, y);
-            less = compare_tuples(f, swaps(op) ? OPERATOR_greater : OPERATOR_less, part, x, y);
-        } else {
-            Val *u = build_load(&f->b, x), *v = build_load(&f->b, y);
-            equal = build_binary(&f->b, OP_eq, u, v);
-            less = swaps(op) ? build_binary(&f->b, OP_lt, v, u) : build_binary(&f->b, OP_lt, u, v);
-        }
-        if (op == OPERATOR_equal || op == OPERATOR_not_equal)
-            result =
-                build_select(&f->b, equal, result, ir_const_int(f->l->m, flag, op == OPERATOR_not_equal));
-        else result = build_select(&f->b, equal, result, less);
-    }
-    return result;
-}
-
 static Val *lower_builtin(Fn *f, Expr *e) {
     Operator op = (Operator)e->op;
     if (e->args.count == 1) return apply_unary(f, op, lower_value(f, e->args.at[0]));
@@ -238,11 +213,6 @@ static Val *lower_builtin(Fn *f, Expr *e) {
     if (op == OPERATOR_comma) {
         lower_effect(f, e->args.at[0]);
         return lower_value(f, e->args.at[1]);
-    }
-    if (left->kind == TYPE_tuple) {
-        Val *a = lower_address(f, e->args.at[0]), *b = lower_address(f, e->args.at[1]);
-        return op == OPERATOR_not_equal ? build_not(&f->b, compare_tuples(f, OPERATOR_equal, left, a, b))
-                                        : compare_tuples(f, op, left, a, b);
     }
     if (left->kind == TYPE_pointer && op == OPERATOR_sub &&
         concrete(f, e->args.at[1]->type)->kind == TYPE_pointer)
