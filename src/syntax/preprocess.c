@@ -307,7 +307,8 @@ static void directive_pragma(Preprocessor *pp, Loc at) {
     Str text = lex_line(pp->lexer);
     if (str_eq(text, STR("once")) || str_starts(text, "once "))
         map_put(pp->arena, &pp->once, PTR_KEY(pp->lexer->file->path), pp);
-    else if (!str_starts(text, "warning(") && !str_starts(text, "warning ")) diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
+    else if (!str_starts(text, "warning(") && !str_starts(text, "warning "))
+        diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
 }
 
 /* #version 460: what follows is GLSL, so that its names are known, as after `import glsl;`. */
