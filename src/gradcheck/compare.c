@@ -17,7 +17,8 @@
 #include <math.h>
 #include <time.h>
 
-enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, MOST_SHAKES = 12, DEFAULT_SAMPLES = 32, DEFAULT_SECONDS = 20 };
+enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, MOST_SHAKES = 12, MOST_NEARER = 12 };
+enum { DEFAULT_SAMPLES = 32, DEFAULT_SECONDS = 20 };
 #define WORK_LIMIT 30000000 /* steps of loops for one function */
 
 typedef enum PartKind { PART_value, PART_fwd, PART_bwd, PART_identity, PARTS } PartKind;
@@ -419,19 +420,34 @@ static double step_of(const Probe *p, const Quantity *q) {
     return step;
 }
 
-/* Is the mean of the derivative on both sides another one, by as much, well inside of the steps that differences took? Then these have
- * seen the mean of something that oscillates. */
-static bool changes_fast(Probe *p, const Quantity *q, double wide, double off) {
-    Subject *s = p->s;
-    const double *u = p->us[q->u].u;
-    if (q->part != PART_fwd && q->part != PART_bwd) return false;
-    double mean = 0;
-    for (int sign = -1; sign <= 1; sign += 2) {
-        double *x = arena_copy(p->scratch, p->x, sizeof(double) * (size_t)s->nin);
-        for (int i = 0; i < s->ninputs; i++) x[slot_of(s, i, true)->in] += sign * step_of(p, q) / 64 * u[i];
-        mean += compute(p, q, WIDE, x) / 2;
+/* What differences over the step h give for a quantity, and how wrong that may be by rounding. */
+static double difference_of(Probe *p, const Quantity *q, double h, double *noise) {
+    int n = p->s->noutputs;
+    Line line = {p, &p->us[q->u], arena_array(p->scratch, double, p->s->nin), NULL};
+    double *right = arena_array(p->scratch, double, n), *left = arena_array(p->scratch, double, n), sum = 0;
+    *noise = INFINITY;
+    if (!evaluate(&line, h, right) || !evaluate(&line, -h, left)) return 0;
+    *noise = 0;
+    for (int j = 0; j < n; j++) {
+        double weight = q->part == PART_bwd ? p->vs[q->v].u[j] : j == q->output;
+        if (weight == 0) continue;
+        sum += weight * (right[j] - left[j]) / (2 * h);
+        *noise += 16 * DBL_EPSILON * fabs(weight) * fmax(fabs(right[j]), fabs(left[j])) / h;
     }
-    return fabs(mean - wide) >= off;
+    return sum;
+}
+
+/* Do differences agree with the derivative over steps that are much smaller than those that were taken? Then these have seen the mean of
+ * something that oscillates. */
+static bool agrees_nearby(Probe *p, const Quantity *q, double wide, double off) {
+    if (q->part != PART_fwd && q->part != PART_bwd) return false;
+    if (!isfinite(off) || rounding_of(p->s) > DBL_EPSILON) return false; /* small steps are useless */
+    double noise = 0, h = step_of(p, q) / 64;
+    for (int k = 0; k < MOST_NEARER && noise <= off / 8; k++, h /= 8) {
+        double value = difference_of(p, q, h, &noise);
+        if (noise <= off / 8 && fabs(value - wide) <= off / 8) return true;
+    }
+    return false;
 }
 
 /* ---- judging */
@@ -475,7 +491,7 @@ static const char *rounding(Probe *p, const Comparison *c, double scale) {
     double off = fabs(wide - c->wanted);
     if (!(off <= allowed)) {
         if (off <= allowed + blur_of(p, &c->q)) return "its differences are lost in rounding errors";
-        if (have_wide && changes_fast(p, &c->q, wide, off))
+        if (have_wide && agrees_nearby(p, &c->q, wide, off))
             return "its derivative changes too fast for differences";
         if (have_wide) return NULL;
     }
