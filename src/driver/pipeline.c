@@ -19,8 +19,25 @@ enum {
     MOST_INLINED = 40,
     MOST_EACH = 1000,
     MOST_INLINED_ONCE = 1500,
-    MOST_OF_KERNEL = 2500
+    MOST_OF_KERNEL = 2500,
+    SHORT = 150
 }; /* instructions */
+
+/* Where hundreds of functions call each other, each would take in as much as it may, and the same over and over: once copies are many, and more than several times what there was, only
+ * callees are copied that are short with all that they call. */
+typedef struct Plenty {
+    int64_t many, times;
+} Plenty;
+
+static int most_of_each(const Module *module, Plenty plenty, int most) {
+    return module->inlined < plenty.many + plenty.times * module->written ? most : SHORT;
+}
+
+static void begin_copying(Module *module, int first) {
+    module->inlined = module->written = 0;
+    for (int i = first; i < module->funcs.count; i++)
+        if (module->funcs.at[i]->body) module->written += region_size(module->funcs.at[i]->body);
+}
 
 /* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. What that brings in may be called in one
  * place again, and so on; NVIDIA's compiler needs minutes for what is too large. */
@@ -35,8 +52,9 @@ static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
  * step: a callee that would become too long is left to take in what it calls itself. */
 static bool pass_inline(Func *func) {
     const int64_t growth = 2000000;
-    InlinePolicy policy = {
-        .max_size = MOST_INLINED, .max_each = MOST_EACH, .max_growth = growth, .any_form = true};
+    const Plenty plenty = {.many = 10000, .times = 5};
+    InlinePolicy policy = {.max_size = MOST_INLINED, .max_growth = growth, .any_form = true};
+    policy.max_each = most_of_each(func->module, plenty, MOST_EACH);
     if (func->module->many_threads && func->group_size[0] > 0) {
         policy.max_size = MOST_INLINED_ONCE;
         policy.may = is_for_kernel;
@@ -460,7 +478,12 @@ static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
     InlinePolicy policy = {.max_size = INT_MAX, .may = may, .user = may_user};
-    if (may) policy.max_size = 150, policy.max_whole = 1500; /* functions that call others twice double */
+    if (may) { /* functions that call others twice double */
+        const Plenty plenty = {.many = 2000, .times = 1};
+        policy.max_size = SHORT;
+        policy.max_whole = MOST_INLINED_ONCE;
+        policy.max_each = most_of_each(func->module, plenty, MOST_INLINED_ONCE);
+    }
     opt_inline(func, policy);
 }
 
@@ -575,6 +598,7 @@ static void differentiate(Unit *unit) {
                        .stored = note_stored,
                        .user = unit};
     exchange_written(unit);
+    begin_copying(unit->ir, 0);
     ad_run(&config);
     exchange_written(unit);
     driver_time_end(&timer);
@@ -596,6 +620,7 @@ bool unit_run_passes(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
     if (is_stop(stop, "lower") || unit_is_ad_stage(stop)) return true;
     keep_written(unit);
+    begin_copying(unit->ir, unit->passed);
     for (int i = 0; i < PASSES; i++) {
         StageTimer timer;
         if (passes[i].level > level_of(unit)) continue;

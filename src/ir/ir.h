@@ -397,7 +397,8 @@ struct Module {
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     bool keeps_order;  /* for it, what compiles it does all as it is written, one item at a time: C */
     bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
-    int64_t inlined;         /* instructions that were copied from callees to callers */
+    int64_t inlined;         /* instructions copied to callers since derivatives, or passes, began */
+    int64_t written;         /* instructions that there were then */
     IrHooks hooks;
 };
 

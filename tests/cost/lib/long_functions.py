@@ -15,6 +15,15 @@ def calls_two():
     yield HEAD + f"    y = f{count - 1}(x, n);" + TAIL
 
 
+def calls_before(count):
+    """Functions of which each calls the one before it, and some of them another."""
+    for i in range(count):
+        calls = [i - 1] if i % 5 else [i - 1, i - 2]
+        terms = "".join(f" + 0.2 * f{k}(x * 0.9, n)" for k in calls if 0 <= k < i)
+        yield f"[Differentiable] float f{i}(float x, no_diff int n) {{ if (x > {i % 7} + n) return x * {1 + i % 3}; return 0.3 * x{terms}; }}"
+    yield HEAD + f"    y = f{count - 1}(x, n);" + TAIL
+
+
 def else_ifs(count=1000):
     """One of them."""
     yield HEAD + "    " + "\n    else ".join(f"if (y < {i / 150 - 2}) y = y * x + {i};" for i in range(count)) + TAIL
