@@ -265,11 +265,12 @@ static Val *size_of(Nest *n, const Stride *stride, bool up) {
     return stride->known ? size : range_binary(n, OP_max, size, range_number(n, 1));
 }
 
-/* The least and the greatest number of the type of a counter; those of 64 bits have to fit into 32, with sign. */
+/* The least and the greatest number of the type of a counter; those of 64 bits have to fit into an int. */
 static Val *end_of_type(Nest *n, const Type *type, bool greatest) {
     int64_t low, high;
-    if (type_bits(type) > 32) type = range_type(n, TYPE_int);
-    loop_limits_of(type, &low, &high);
+    bool is_long = type_bits(type) > 32;
+    loop_limits_of(is_long ? range_type(n, TYPE_int) : type, &low, &high);
+    if (is_long && !type_is_signed(type)) low = 0;
     return range_number(n, greatest ? high : low);
 }
 
