@@ -1,6 +1,6 @@
 /* Counters of loops, for range.c: between what they begin with and what they are compared with, as numbers of 64 bits.
  *
- * Loops may count up or down, by steps that need not be the same, to an end that may be a number ahead (i + 1 < n), that is met (i != n), or that is asked for behind the round. What a
+ * Loops may count up or down, by steps that need not be the same, to an end that may be a number ahead (i + 1 < n, or by what counts further out, i + lag < n), that is met (i != n), or that is asked for behind the round. What a
  * reverse pass counts down from, the rounds of a part of a loop, is a difference with the least of two in it, of which each is a bound. */
 #include "opt/range.h"
 
@@ -145,6 +145,13 @@ static Val *above(Val *v, int64_t least) {
 
 static bool find_bound(Nest *n, Val *v, int64_t least, Bound *bound);
 
+/* Adds a sum, or takes it away; false: there are too many numbers of their own. */
+static bool move_bound(Nest *n, Bound *bound, const Linear *by, bool negative) {
+    for (int i = 0; i < bound->count; i++)
+        if (!range_combine(n, &bound->parts[i], by, negative, &bound->parts[i])) return false;
+    return true;
+}
+
 /* A sum with, or a difference from, the least or the greatest of two, of 64 bits. */
 static bool find_moved(Nest *n, const Inst *inst, int64_t least, Bound *bound) {
     Linear by;
@@ -156,9 +163,7 @@ static bool find_moved(Nest *n, const Inst *inst, int64_t least, Bound *bound) {
     bool is_more = low && val_is_int(low, &known) && known >= 0;
     if (!find_bound(n, inst_operand(inst, 0), is_more ? least : INT64_MIN, bound) || bound->count == 1)
         return false;
-    for (int i = 0; i < bound->count; i++)
-        if (!range_combine(n, &bound->parts[i], &by, inst->op == OP_sub, &bound->parts[i])) return false;
-    return true;
+    return move_bound(n, bound, &by, inst->op == OP_sub);
 }
 
 /* It matters only where it is above `least`. */
@@ -229,7 +234,8 @@ typedef struct Ending {
     const Inst *inst; /* that is it */
     bool is_alone;    /* it ends in no other way */
     bool begins;      /* only if it has a round is the test what it ends by */
-    Val *ahead;       /* int64: what is compared is so much more than the counter; NULL: it is the counter */
+    const Linear
+        *ahead; /* int64: what is compared is so much more than the counter; NULL: it is the counter */
 } Ending;
 
 /* How far a counter goes in a round. */
@@ -238,6 +244,7 @@ typedef struct Stride {
     int64_t known;  /* the same, if it is a constant; else 0 */
     bool is_even;   /* it is so in every round */
     int64_t factor; /* it becomes so many times as large; 0: it is not multiplied */
+    unsigned of;    /* counters that it goes with */
 } Stride;
 
 static bool is_moderate(Interval i) { return i.known && i.low >= INT32_MIN && i.high <= UINT32_MAX; }
@@ -287,20 +294,23 @@ static void require_end(Nest *n, const Counter *c, const LoopTest *test, const S
 }
 
 /* Nor must what is compared; the counter does not where that is further. */
-static void require_ahead(Nest *n, const Counter *c, const Ending *ending, const Stride *stride) {
-    const Type *type = c->between.v->type;
+static bool require_ahead(Nest *n, const Counter *c, const Ending *ending, const Stride *stride) {
+    bool up = ending->test.up;
+    Bound first = up ? c->low : c->high, last = up ? c->high : c->low;
+    Val *ends[] = {end_of_type(n, c->between.v->type, false), end_of_type(n, c->between.v->type, true)};
     int64_t known;
-    bool up = ending->test.up,
-         is_further = val_is_int(ending->ahead, &known) && (up ? known >= 0 : known <= 0);
-    if (!is_further && up) range_require_ordered(n, c->between.high, end_of_type(n, type, true));
-    if (!is_further && !up) range_require_ordered(n, end_of_type(n, type, false), c->between.low);
-    Val *low = range_binary(n, OP_add, c->between.low, ending->ahead),
-        *high = range_binary(n, OP_add, c->between.high, ending->ahead);
-    Val *last = range_binary(n, OP_add, up ? high : low, stride->longest);
-    range_require_ordered(n, end_of_type(n, type, false),
-                          range_binary(n, OP_min, range_binary(n, OP_min, low, high), last));
-    range_require_ordered(n, range_binary(n, OP_max, range_binary(n, OP_max, low, high), last),
-                          end_of_type(n, type, true));
+    if (!move_bound(n, &first, ending->ahead, false) || !move_bound(n, &last, ending->ahead, false))
+        return false;
+    Val *low = bound_extreme(n, &first, false), *high = bound_extreme(n, &first, true),
+        *end = bound_extreme(n, &last, up), *least = range_extreme(n, ending->ahead, !up);
+    if (!low || !high || !end || !least) return false;
+    bool is_further = val_is_int(least, &known) && (up ? known >= 0 : known <= 0);
+    if (!is_further && up) range_require_ordered(n, c->between.high, ends[1]);
+    if (!is_further && !up) range_require_ordered(n, ends[0], c->between.low);
+    end = range_binary(n, OP_add, end, stride->longest);
+    range_require_ordered(n, ends[0], up ? low : range_binary(n, OP_min, low, end));
+    range_require_ordered(n, up ? range_binary(n, OP_max, high, end) : high, ends[1]);
+    return true;
 }
 
 /* That the outermost has one; of the numbers themselves, from which compilers conclude. */
@@ -347,8 +357,8 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
     if (!find_bound(n, begin, test->up ? INT64_MIN : least, &from) ||
         !find_bound(n, last, test->up ? least : INT64_MIN, &to))
         return false;
+    if (ending->ahead && !move_bound(n, &to, ending->ahead, true)) return false;
     if (!has_small_factors(n, &from) || !has_small_factors(n, &to)) return false;
-    if (ending->ahead) to = moved(n, to, build_unary(&n->before, OP_neg, ending->ahead));
     Counter c = {.between = {.v = loop->regions[1]->params[test->index]},
                  .loop = loop,
                  .tests = {ending->inst},
@@ -364,14 +374,16 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
     c.high = test->up ? end : from;
     add_ways(n, &from, &c.between.ways);
     add_ways(n, &to, &c.between.ways);
+    c.between.ways.rises |= stride->of;
+    c.between.ways.falls |= stride->of;
     c.between.low = bound_extreme(n, &c.low, false);
     c.between.high = bound_extreme(n, &c.high, true);
     if (!c.between.low || !c.between.high) return false;
     if (!c.varies) take_whole_steps(n, &c, test->up);
     if (ending->begins) range_require_ordered(n, c.between.low, c.between.high);
     if (loop == n->loop && n->loop->func->module->keeps_order) require_round(n, &c, ending, limit);
-    if (ending->ahead) require_ahead(n, &c, ending, stride);
-    else require_end(n, &c, test, stride);
+    if (ending->ahead && !require_ahead(n, &c, ending, stride)) return false;
+    if (!ending->ahead) require_end(n, &c, test, stride);
     n->is_short &= is_short(n, first, limit, stride->known);
     n->is_reversed |= range_is_long(first->type);
     c.whole = c.between;
@@ -382,17 +394,20 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
 /* What each round adds, or takes away, which is no constant, but more than zero. */
 static bool find_variable_stride(Nest *n, const Inst *loop, const LoopTest *test, Stride *stride) {
     const Region *body = loop->regions[1];
+    Linear by;
     int term =
         loop->nregions == 2 && !map_has(&n->jumps->of, PTR_KEY(loop)) ? loop_term(loop, test->index) : -1;
     if (term < 0) return false;
     const Inst *next = inst_operand(body->last, test->index)->inst;
-    Val *by = range_prepared(n, inst_operand(next, term));
-    if (!by || !range_is_word(by->type)) return false;
-    Val *wide = range_wide(n, by);
-    if (next->op == OP_sub) wide = build_unary(&n->before, OP_neg, wide);
-    *stride = (Stride){.longest = wide, .is_even = true};
-    if (test->up) range_require_ordered(n, range_number(n, 1), wide);
-    else range_require_ordered(n, wide, range_number(n, -1));
+    Val *added = inst_operand(next, term);
+    if (!range_is_word(added->type) || !range_exact(n, added, &by)) return false;
+    if (next->op == OP_sub) by = range_times(n, &by, range_number(n, -1));
+    Val *longest = range_extreme(n, &by, test->up), *shortest = range_extreme(n, &by, !test->up);
+    if (!longest || !shortest) return false;
+    Ways ways = range_ways(n, &by);
+    *stride = (Stride){.longest = longest, .is_even = range_is_fixed(&by), .of = ways.rises | ways.falls};
+    if (test->up) range_require_ordered(n, range_number(n, 1), shortest);
+    else range_require_ordered(n, shortest, range_number(n, -1));
     return true;
 }
 
@@ -434,7 +449,8 @@ static bool find_stride(Nest *n, const Inst *loop, const Ending *ending, Stride 
         return find_variable_stride(n, loop, test, stride) || find_geometric_stride(n, loop, ending, stride);
     int64_t step = test->up ? steps.greatest : steps.least;
     bool is_one_way = test->up ? steps.least >= 0 && step > 0 : steps.greatest <= 0 && step < 0;
-    *stride = (Stride){range_number(n, step), step, steps.least == steps.greatest, 0};
+    *stride =
+        (Stride){.longest = range_number(n, step), .known = step, .is_even = steps.least == steps.greatest};
     return is_one_way && step <= INT32_MAX && step >= INT32_MIN;
 }
 
@@ -455,17 +471,18 @@ static bool goes_straight_to(const Nest *n, const Inst *loop, LoopTest *test) {
 }
 
 /* i + 1 < end */
-static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Ending *ending) {
+static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Linear *ahead, Ending *ending) {
     for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++) {
         const Val *sum = inst_operand(test, side);
         const Inst *inst = sum->kind == VAL_inst ? sum->inst : NULL;
         if (!inst || (inst->op != OP_add && inst->op != OP_sub) || !range_is_word(sum->type)) continue;
         const Val *counter = inst_operand(inst, 0);
-        Val *by = range_prepared(n, inst_operand(inst, 1));
-        if (counter->kind != VAL_param || counter->region != loop->regions[0] || !by) continue;
+        if (counter->kind != VAL_param || counter->region != loop->regions[0] ||
+            !range_exact(n, inst_operand(inst, 1), ahead))
+            continue;
         ending->test = (LoopTest){counter->index, inst_operand(test, 1 - side), side == 0, test->op == OP_le};
-        ending->ahead = range_wide(n, by);
-        if (inst->op == OP_sub) ending->ahead = build_unary(&n->before, OP_neg, ending->ahead);
+        ending->ahead = ahead;
+        if (inst->op == OP_sub) *ahead = range_times(n, ahead, range_number(n, -1));
         return true;
     }
     return false;
@@ -522,13 +539,14 @@ static bool find_late_counter(Nest *n, const Inst *loop, const Inst *test, int s
     if (is_before && (!steps.known || steps.least != steps.greatest || steps.least == INT64_MIN))
         return false;
     int64_t ahead = is_before ? -steps.least : 0;
+    const Linear sum = {.base = range_number(n, ahead)};
     bool begins = !begins_alike(flag, test, side, inst_operand(loop, index), ahead),
          is_sure = !begins || (val_is_int(flag->first, &known) && known);
     Ending ending = {.test = {index, inst_operand(test, 1 - side), side == 0, test->op == OP_le},
                      .inst = test,
                      .is_alone = is_alone && is_sure,
                      .begins = begins,
-                     .ahead = is_before ? range_number(n, ahead) : NULL};
+                     .ahead = is_before ? &sum : NULL};
     return find_counter(n, loop, &ending);
 }
 
@@ -592,8 +610,10 @@ static bool has_counter(const Nest *n, const Inst *loop) {
 /* A comparison of a counter with something fixed, or with another that comes nearer. */
 static bool find_test(Nest *n, const Inst *loop, const Inst *test, bool is_alone) {
     Ending ending = {.inst = test, .is_alone = is_alone, .begins = test->op == OP_ne};
+    Linear ahead;
     if ((test->op == OP_lt || test->op == OP_le) && find_both(n, loop, test)) return true;
-    if (!loop_comparison(loop, test, &ending.test) && !find_ahead(n, loop, test, &ending)) return false;
+    if (!loop_comparison(loop, test, &ending.test) && !find_ahead(n, loop, test, &ahead, &ending))
+        return false;
     if (test->op == OP_ne && (has_counter(n, loop) || !goes_straight_to(n, loop, &ending.test))) return false;
     return find_counter(n, loop, &ending);
 }

@@ -145,25 +145,59 @@ Between range_grown(Nest *n, Op op, const Between *x, const Between *y) {
                      .is_loose = x->is_loose || y->is_loose};
 }
 
-/* It grows with its operands: by a constant that is not negative, or both of which are between bounds. */
-static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
+/* ---- the least or the greatest of two, of which one may be anything: clamp(int(x), 0, n - 1) */
+
+/* Of two bounds that hold both, and of which one may be missing. */
+static Val *nearer(Nest *n, Op op, Val *a, Val *b) { return !a ? b : !b ? a : range_binary(n, op, a, b); }
+
+static Val *further(Nest *n, Op op, Val *a, Val *b) { return a && b ? range_binary(n, op, a, b) : NULL; }
+
+static Between open_either(Nest *n, const Inst *inst);
+
+/* Bounds that are not known are NULL. */
+static Between open_between(Nest *n, Val *v, Linear *whole, bool *is_known) {
+    Val *others = n->safe;
+    Between between;
+    *is_known = range_between_of(n, v, whole, &between);
+    if (*is_known) return between;
+    n->safe = others;
+    bool is_either = v->kind == VAL_inst && (v->inst->op == OP_min || v->inst->op == OP_max);
+    if (is_either) return open_either(n, v->inst);
+    return (Between){.low = type_is_signed(v->type) ? NULL : range_number(n, 0)};
+}
+
+static Between open_either(Nest *n, const Inst *inst) {
+    Op op = (Op)inst->op;
     Linear one, other;
+    bool is_known[2];
+    Between x = open_between(n, inst_operand(inst, 0), &one, &is_known[0]),
+            y = open_between(n, inst_operand(inst, 1), &other, &is_known[1]);
+    bool is_min = op == OP_min;
+    return (Between){.low = (is_min ? further : nearer)(n, op, x.low, y.low),
+                     .high = (is_min ? nearer : further)(n, op, x.high, y.high),
+                     .parts = is_known[0] && is_known[1] ? range_parts(n, op, &one, &other) : NULL,
+                     .ways = {x.ways.rises | y.ways.rises, x.ways.falls | y.ways.falls},
+                     .is_loose = x.is_loose || y.is_loose};
+}
+
+static bool between_either(Nest *n, const Inst *inst, Between *between) {
+    *between = open_either(n, inst);
+    return between->low && between->high;
+}
+
+/* It grows with its operand, by a constant that is not negative. */
+static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
+    Linear whole;
     Between x, y;
     int64_t known;
-    bool is_either = inst->op == OP_min || inst->op == OP_max;
-    if (!range_between_of(n, inst_operand(inst, 0), &one, &x)) return false;
-    if (is_either) {
-        if (!range_between_of(n, inst_operand(inst, 1), &other, &y)) return false;
-    } else {
-        bool is_shift = inst->op == OP_shr;
-        if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
-            return false;
-        if (known == (is_shift ? 1 : 2) && range_half(n, &one, between)) return true;
-        y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
-    }
+    bool is_shift = inst->op == OP_shr;
+    if (!range_between_of(n, inst_operand(inst, 0), &whole, &x)) return false;
+    if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
+        return false;
+    if (known == (is_shift ? 1 : 2) && range_half(n, &whole, between)) return true;
+    y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
     *between = range_grown(n, (Op)inst->op, &x, &y);
-    if (is_either) between->parts = range_parts(n, (Op)inst->op, &one, &other);
-    else range_quotient(n, &one, (Op)inst->op, known, between);
+    range_quotient(n, &whole, (Op)inst->op, known, between);
     return true;
 }
 
@@ -211,9 +245,9 @@ static bool between_word(Nest *n, const Val *v, Between *between) {
     case OP_and: return between_mask(n, inst, between);
     case OP_abs: return between_magnitude(n, inst, between);
     case OP_div: return between_shares(n, inst, between) || between_monotone(n, inst, between);
-    case OP_shr:
+    case OP_shr: return between_monotone(n, inst, between);
     case OP_min:
-    case OP_max: return between_monotone(n, inst, between);
+    case OP_max: return between_either(n, inst, between);
     case OP_select:
     case OP_if: return between_choice(n, v, NULL, between);
     default: return false;
