@@ -142,10 +142,11 @@ typedef struct FuncState {
         const char *exact, *any, *own; /* variables; NULL: this is no such function */
     } tried;                           /* tried.c */
     struct {
-        const Inst *loop;               /* NULL: there is none */
-        int counter;                    /* of what it carries */
-        const char *last;               /* how often it does something */
-        const char *kept;               /* where numbers on its tape begin; NULL: it uses none */
+        const Inst *loop; /* NULL: there is none */
+        int counter;      /* of what it carries */
+        const char *last; /* how often it does something */
+        int full;         /* rounds of its first vector, if it has two that are written out; else 0 */
+        const char *kept; /* where numbers on its tape begin; NULL: it uses none */
         bool is_double, is_written_out; /* what it computes with; by gcc */
         const char *again,
             *bits;      /* how often, once more; all bits, where a round does something; NULL: nobody asks */
@@ -511,11 +512,18 @@ const char *clike_element_in_row(Printer *p, const Inst *access);
 /* ---- masked.c */
 /* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */
 const char *clike_begin_masked(Printer *p, const Inst *loop, int counter);
+bool clike_is_pair(const Printer *p,
+                   const Inst *loop); /* such a loop, of two vectors that are written out? */
+const char *clike_masked_test(Printer *p, const char *counter, const char *last); /* of what a round does */
+/* The variable of 32 bits that it counts in, from which each round sets the one of that name; NULL: it counts in the latter. */
+const char *clike_short_counter(Printer *p, const Inst *loop, const char *name);
 bool clike_counts_along(const Printer *p, const Inst *loop,
                         int index);                            /* with its counter, whose number it is */
 const char *clike_masked_place(Printer *p, const char *place); /* on its tape; NULL: there is no such loop */
 void clike_masked_again(Printer *p);                           /* before the loop, if somebody asks */
 void clike_masked_bits(Printer *p, const char *counter);       /* likewise, in a round */
+bool clike_is_in_whole_row(
+    const Inst *inst); /* the address of an element of an array that has some for all rounds? */
 Value clike_masked_element(Printer *p, const Inst *elem, Value place); /* which may be a copy of it */
 Value clike_masked_load(Printer *p, const Inst *inst, Value value); /* or zero, where a round does nothing */
 

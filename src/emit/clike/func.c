@@ -399,7 +399,7 @@ static bool adds_row_by_row(const Printer *p, const ReachedFunc *reached) {
 }
 
 static void look_for_whole_rows(void *user, Inst *inst) {
-    const Val *row = inst->op == OP_elem && inst_has(inst, INST_RAW) ? inst_operand(inst, 0) : NULL;
+    const Val *row = clike_is_in_whole_row(inst) ? inst_operand(inst, 0) : NULL;
     *(bool *)user |= row && row->kind == VAL_inst && row->inst->op == OP_elem;
 }
 
@@ -408,6 +408,25 @@ static bool has_whole_rows(const Printer *p, const ReachedFunc *reached) {
     (void)p;
     bool found = false;
     region_walk(reached->func->body, look_for_whole_rows, &found);
+    return found;
+}
+
+static bool waits_for_rounds(const Inst *loop) {
+    for (int i = 0; i < loop->nargs; i++)
+        if (type_is_float(loop->args[i]->type) && loop_term(loop, i) < 0) return true;
+    return false;
+}
+
+static void look_for_calls(void *user, Inst *inst) {
+    const Inst *loop = op_is_elementary(inst->op) && inst->op != OP_tanh ? inst_loop_around(inst) : NULL;
+    *(bool *)user |= loop && waits_for_rounds(loop);
+}
+
+/* Does it call elementary functions, number by number, in loops whose rounds wait for each other? `tanh` is computed in place. */
+static bool calls_in_turn(const Printer *p, const ReachedFunc *reached) {
+    (void)p;
+    bool found = false;
+    region_walk(reached->func->body, look_for_calls, &found);
     return found;
 }
 
@@ -436,6 +455,7 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
     bool in_order = has_trait(p, reached, has_nest), branches = has_trait(p, reached, chooses_derivatives);
     bool keeps = has_trait(p, reached, keeps_quotients);
     const char *told[] = {
+        is_kernel(func) && has_trait(p, reached, calls_in_turn) ? "SLOPE_OF_ITS_OWN" : NULL,
         !in_order  ? NULL
         : branches ? "SLOPE_BRANCHES_IN_ORDER"
                    : "SLOPE_IN_ORDER",

@@ -108,7 +108,11 @@ static bool print_plain_sum(Printer *p, const Inst *inst, const Type *type) {
     if (!clike_is_plain_sum(p, inst) || p->at->uses[inst->results[0]->id] > 0 || !is_number) return false;
     Value address = clike_operand(p, inst, 0);
     if (address.raw) return false;
-    clike_line(p, "%s += %s;", clike_place(p, address, type), clike_operand(p, inst, 1).text);
+    Value more = clike_operand(p, inst, 1);
+    const char *place = clike_place(p, address, type);
+    const char *before = clike_masked_load(p, inst, clike_value(place, LEVEL_primary)).text;
+    if (before == place) clike_line(p, "%s += %s;", place, more.text);
+    else clike_line(p, "%s = %s + %s;", place, before, clike_in(p, more, LEVEL_product));
     return true;
 }
 

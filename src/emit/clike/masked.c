@@ -16,7 +16,9 @@
  *
  *     float x_2 = 0.0f;
  *     if (i < 14) { x_2 = x[i]; x_2 = expf(x_2); }
- *     x[i] = x_2; */
+ *     x[i] = x_2;
+ *
+ * Two vectors of floats with such rows are written out (SLOPE_TWO_VECTORS), and the first leaves out nothing: `if (i < 8 || i < 14)`. Its rounds are counted in numbers of 32 bits, so that as many are compared at once. */
 #include "emit/clike/clike.h"
 
 enum { MOST_ROUNDS = 64 };
@@ -27,6 +29,7 @@ typedef struct Search {
     const Type *type; /* of all numbers that are not indices; NULL: none was found so far */
     const Val *tape;  /* likewise */
     bool is_long, refused;
+    bool has_rows; /* with elements for all rounds */
     int weight;
 } Search;
 
@@ -86,6 +89,7 @@ static void note_value(Search *search, const Inst *inst) {
 
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
+    search->has_rows |= clike_is_in_whole_row(inst);
     switch ((Op)inst->op) {
     case OP_yield: break;
     case OP_load: note_number(search, inst->results[0]->type); break;
@@ -125,18 +129,32 @@ const char *clike_begin_masked(Printer *p, const Inst *loop, int counter) {
     Search search = {.printer = p};
     int64_t rounds = clike_has_vectors(p) && !inst_is_unlikely(loop) ? rounds_of(loop, counter) : 0;
     if (rounds == 0 || !carries_known(p, loop, counter) || !is_found(p, loop, rounds, &search)) return NULL;
+    int numbers = loop_vector_numbers(search.type);
+    int64_t whole = loop_whole_vectors(rounds, search.type);
+    bool is_pair = search.has_rows && search.type->kind == TYPE_float &&
+                   whole == 2 * numbers; /* four of doubles take longer so */
     const char *last = clike_local(p, "rounds");
     clike_line(p, "const int32_t %s = %s(%d);", last, clike_helper(p, "slope_last_round"), (int)rounds);
     p->at->masked.before = p->at->masked.first = p->at->masked.after = (Text){.arena = &p->arena};
-    p->at->masked.is_written_out = search.weight <= MOST_WRITTEN_OUT;
+    p->at->masked.full = is_pair ? numbers : 0;
+    p->at->masked.is_written_out = is_pair || search.weight <= MOST_WRITTEN_OUT;
     p->at->masked.bits = p->at->masked.again = NULL;
     p->at->masked.is_double = search.type->kind == TYPE_double;
     p->at->masked.kept = search.tape ? declare_kept(p, &search) : NULL;
     p->at->masked.loop = loop;
     p->at->masked.counter = counter;
     p->at->masked.last = last;
-    p->at->masked.rounds = loop_whole_vectors(rounds, search.type);
-    return clike_format(p, "SLOPE_WHOLE_VECTORS(%d, %d)", (int)rounds, loop_vector_numbers(search.type));
+    p->at->masked.rounds = whole;
+    return clike_format(p, "SLOPE_WHOLE_VECTORS(%d, %d)", (int)rounds, numbers);
+}
+
+bool clike_is_pair(const Printer *p, const Inst *loop) {
+    return p->at->masked.loop == loop && p->at->masked.full > 0;
+}
+
+const char *clike_masked_test(Printer *p, const char *counter, const char *last) {
+    const char *test = clike_format(p, "%s < %s", counter, last);
+    return p->at->masked.full ? clike_format(p, "%s < %d || %s", counter, p->at->masked.full, test) : test;
 }
 
 bool clike_counts_along(const Printer *p, const Inst *loop, int index) {
@@ -182,7 +200,7 @@ static bool is_counter(const Printer *p, const Val *index) {
 
 static bool is_in_every_round(const Printer *p, const Inst *elem) {
     const Inst *loop = p->at->masked.loop;
-    return loop && elem->parent == loop->regions[1] && inst_has(elem, INST_RAW) &&
+    return loop && elem->parent == loop->regions[1] && clike_is_in_whole_row(elem) &&
            type_length(ir_target(inst_operand(elem, 0)->type)) >= p->at->masked.rounds &&
            is_counter(p, val_unconverted(inst_operand(elem, 1))) && is_outside(loop, inst_operand(elem, 0));
 }
@@ -194,6 +212,14 @@ static void add_line(Printer *p, Text *text, int indent, const char *to, const c
     clike_line(p, "%s = %s;", to, from);
     p->indent -= indent;
     p->out = out;
+}
+
+const char *clike_short_counter(Printer *p, const Inst *loop, const char *name) {
+    const Type *type = clike_is_pair(p, loop) ? loop->args[p->at->masked.counter]->type : NULL;
+    if (!type || type_bits(type) <= 32) return NULL;
+    const char *round = clike_local(p, "n");
+    add_line(p, &p->at->masked.before, 1, clike_declare_value(p, type, name), round);
+    return round;
 }
 
 /* Read in the rounds that do something, and written in all. */
@@ -213,16 +239,17 @@ Value clike_masked_element(Printer *p, const Inst *elem, Value place) {
     return place;
 }
 
-/* Of an array that has elements for all rounds. */
-static bool is_in_whole_row(const Val *address) {
-    return address->kind == VAL_inst && address->inst->op == OP_elem && inst_has(address->inst, INST_RAW);
+bool clike_is_in_whole_row(const Inst *inst) { return inst->op == OP_elem && inst_has(inst, INST_RAW); }
+
+static bool is_element(const Val *address) {
+    return address->kind == VAL_inst && clike_is_in_whole_row(address->inst);
 }
 
 /* gcc writes out both vectors of a short loop, and has other registers for the second: nothing was in those. */
 Value clike_masked_load(Printer *p, const Inst *inst, Value value) {
     const Inst *loop = p->at->masked.loop;
     if (!loop || !p->at->masked.is_written_out || inst->parent != loop->regions[1]) return value;
-    if (inst->op == OP_load && is_in_whole_row(inst_operand(inst, 0))) return value;
+    if (inst->op != OP_tape_load && is_element(inst_operand(inst, 0))) return value;
     if (!p->at->masked.bits) {
         p->at->masked.again = clike_local(p, "again");
         p->at->masked.bits = clike_local(p, "bits");
@@ -242,6 +269,6 @@ void clike_masked_again(Printer *p) {
 void clike_masked_bits(Printer *p, const char *counter) {
     const char *type = p->at->masked.is_double ? "uint64_t" : "uint32_t";
     if (!p->at->masked.again) return;
-    clike_line(p, "const %s %s = (%s)0 - (%s < %s);", type, p->at->masked.bits, type, counter,
-               p->at->masked.again);
+    clike_line(p, "const %s %s = (%s)0 - (%s);", type, p->at->masked.bits, type,
+               clike_masked_test(p, counter, p->at->masked.again));
 }

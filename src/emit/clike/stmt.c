@@ -328,6 +328,7 @@ typedef struct Counter {
     const char *name;        /* of the variable */
     const char *declaration; /* with the first value */
     bool alone;              /* the condition does nothing but compare it */
+    bool is_short;           /* rounds read another variable; by 1 (masked.c) */
 } Counter;
 
 typedef struct Continues {
@@ -409,6 +410,14 @@ static bool is_taken_over(const Printer *p, const Inst *loop, int index, const V
     return !(p->at->func->params[v->index].flags & PARAM_BY_ADDRESS) && v->type->kind != TYPE_pointer;
 }
 
+static void shorten_counter(Printer *p, const Inst *loop, Counter *counter) {
+    const char *name = clike_short_counter(p, loop, counter->name);
+    if (!name) return;
+    counter->is_short = true;
+    counter->name = name;
+    counter->declaration = clike_format(p, "int32_t %s = 0", name);
+}
+
 /* One variable per carried value, which is also the result. */
 static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
     Value *values = arena_array(&p->arena, Value, inst->nargs + 1);
@@ -426,6 +435,7 @@ static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
             counter->declaration =
                 clike_format(p, "%s = %s", clike_declare_value(p, type, counter->name), clike_short(p, text));
             values[i] = clike_value(counter->name, LEVEL_primary);
+            shorten_counter(p, inst, counter);
         } else if (is_taken_over(p, inst, i, named)) values[i] = initial;
         else values[i] = variable(p, named, text);
         p->at->values[v->id] = values[i];
@@ -446,6 +456,7 @@ static void name_along(Printer *p, const Inst *loop, const Counter *counter) {
 
 /* How the counter goes on. */
 static const char *step_text(Printer *p, const Counter *counter) {
+    if (counter->is_short) return clike_format(p, "%s++", counter->name);
     return clike_assignment(p, counter->name, p->dialect->language->compute(p, counter->step).text);
 }
 
@@ -504,7 +515,7 @@ static void print_masked(Printer *p, const Inst *loop, Frame frame, const char *
     print_region(p, loop->regions[1], frame);
     draft_end(p, &body);
     text_add(p->out, text_str(&p->at->masked.before));
-    clike_line(p, "if (%s < %s) {", counter, p->at->masked.last);
+    clike_line(p, "if (%s) {", clike_masked_test(p, counter, p->at->masked.last));
     p->indent++;
     clike_masked_bits(p, counter);
     p->indent--;

@@ -95,7 +95,8 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
 
 typedef struct Effects {
     bool writes, writes_buffer, others, divides;
-    bool is_more; /* than what every compiler makes vectors of, if it is told to */
+    bool is_more;    /* than what every compiler makes vectors of, if it is told to */
+    bool fills_rows; /* of floats that loops with rounds which do nothing go through, too (masked.c) */
 } Effects;
 
 static bool is_float(const Val *v) { return type_is_float(type_element(v->type)); }
@@ -135,6 +136,8 @@ static void find_effects(void *user, Inst *inst) {
     if (inst->op == OP_loop || inst->op == OP_call || inst->op == OP_if) effects->others = true;
     effects->divides |= inst->op == OP_div && type_is_float(inst->results[0]->type);
     effects->is_more |= !is_arithmetic(inst);
+    effects->fills_rows |=
+        clike_is_in_whole_row(inst) && ir_target(inst->results[0]->type)->kind == TYPE_float;
     if (!adds) return;
     effects->writes = true;
     const Val *root = ir_root(inst->args[0]);
@@ -158,9 +161,12 @@ static Effects effects_of_rounds(const Inst *loop) {
 /* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. The vectors are written out, so that what every round of a loop around adds to stays in
  * registers: clang is told to do so with half of the rounds, as with all of them it would before it looks for vectors. */
 static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
-    Effects effects = rounds >= LEAST_VECTORS ? effects_of_rounds(loop) : (Effects){0};
-    bool is_likely = !inst_is_unlikely(loop),
-         is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && is_likely;
+    Effects effects = effects_of_rounds(loop);
+    bool is_likely = !inst_is_unlikely(loop);
+    if (rounds < LEAST_VECTORS)
+        return is_likely && effects.fills_rows && effects.writes ? clike_helper(p, "SLOPE_VECTORS_AND_REST")
+                                                                 : NULL;
+    bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && is_likely;
     if (!is_left && !effects.writes_buffer) return NULL;
     bool is_whole = is_likely && loop_known_rounds(loop) == (double)rounds;
     const char *macro = clike_helper(p, is_left ? "SLOPE_VECTORS_OF_ROUNDS" : "SLOPE_VECTORS");
@@ -319,7 +325,8 @@ bool clike_is_in_open_loop(const Inst *inst) {
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
-    if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_FEW_ROUNDS");
+    if (p->at->masked.loop == loop)
+        return clike_helper(p, clike_is_pair(p, loop) ? "SLOPE_TWO_VECTORS" : "SLOPE_FEW_ROUNDS");
     if (!is_one_test(loop)) return NULL;
     const char *wish =
         clike_adds_rows(p, loop) ? clike_helper(p, "SLOPE_NO_VECTORS") : wish_for_rounds(p, loop);
