@@ -388,6 +388,8 @@ void report_large_numbers(Checker *c, int first); /* those of c->large from ther
 Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
 bool is_conditional(Checker *c, const Type *type); /* Conditional<T, flag> ... */
 Expr *conditional_value(Env *env, Expr *e);        /* ... as an optional */
+const Type *in_block(const Type *type);            /* of what is in a ConstantBuffer or ParameterBlock ... */
+Expr *read_block(Env *env, Expr *e);               /* ... and that itself; anything else as it is */
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
 const TypeVec *interface_with_inherited(Checker *c, const Type *interface);

@@ -196,13 +196,19 @@ static bool has_copy_init(Checker *c, const Candidates *inits, const Type *type)
     return false;
 }
 
+/* What is in a block of this very type. */
+static Expr *of_itself(Env *env, Expr *e, const Type *type) {
+    Expr *inside = read_block(env, e);
+    return inside->type == type ? inside : e;
+}
+
 static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     Candidates *inits = arena_new(c->arena, Candidates);
     if (args->count == 0) return default_value(env, loc, type);
     if (user_inits(c, type, inits)) {
         if (args->count == 1 && args->at[0]->kind != EXPR_list) {
-            args->at[0] = check_term(env, args->at[0]);
+            args->at[0] = of_itself(env, check_term(env, args->at[0]), type);
             if (args->at[0]->type == type && !has_copy_init(c, inits, type)) return args->at[0];
         }
         bool own = has_own_init(inits);
@@ -210,7 +216,7 @@ static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args
         if (own || made) return made;
     }
     if (args->count == 1 && args->at[0]->kind != EXPR_list) {
-        Expr *only = args->at[0] = check_value(env, args->at[0]);
+        Expr *only = args->at[0] = of_itself(env, check_value(env, args->at[0]), type);
         if (only->kind == EXPR_error) return only;
         if (type_conversion_cost(env, only->type, type) >= 0) return coerce(env, only, type);
     }
@@ -280,7 +286,7 @@ static Expr *convert_component(Env *env, Expr *arg, const Type *element) {
 static bool are_components(Env *env, const Type *type, ExprVec *args) {
     int total = 0, wanted = known_lanes(type);
     for (int i = 0; i < args->count; i++) {
-        Expr *arg = args->at[i] = check_term(env, args->at[i]);
+        Expr *arg = args->at[i] = read_block(env, check_term(env, args->at[i]));
         if (arg->kind == EXPR_error || arg->kind == EXPR_expand || !arg->type || has_error(arg->type))
             return true;
         bool number = arg->type == type->args[0] || is_component(env->c, arg->type);
@@ -296,7 +302,7 @@ static bool check_components(Env *env, const Type *element, ExprVec *args, int *
     Checker *c = env->c;
     *total = 0;
     for (int i = 0; i < args->count; i++) {
-        Expr *arg = args->at[i] = check_value(env, args->at[i]);
+        Expr *arg = args->at[i] = read_block(env, check_value(env, args->at[i]));
         if (arg->kind == EXPR_error || has_error(arg->type)) return false;
         bool same = arg->type == element || (arg->type->nargs && arg->type->args[0] == element);
         if (!same && !is_component(c, arg->type)) {

@@ -261,6 +261,10 @@ static bool is_block(const Type *type) {
     return type->kind == TYPE_buffer && type->number == BUFFER_constant;
 }
 
+const Type *in_block(const Type *type) { return is_block(type) ? type->args[0] : type; }
+
+Expr *read_block(Env *env, Expr *e) { return e->type && is_block(e->type) ? auto_deref(env, e) : e; }
+
 bool is_conditional(Checker *c, const Type *type) {
     const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
     return decl && (decl->flags & DECL_PRELUDE) && decl->name == c->known.Conditional;
@@ -285,7 +289,7 @@ int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (from->kind == EXPR_list) return list_cost(env, from, to);
     if (to->kind == TYPE_function) return function_cost(env, from, to);
     if (from->kind == EXPR_overload || !from->type) return COST_none;
-    if (is_block(from->type) && to != from->type) return type_conversion_cost(env, from->type->args[0], to);
+    if (is_block(from->type) && to != from->type) return type_conversion_cost(env, in_block(from->type), to);
     if (from->type->kind == TYPE_interface && from->type == to) return COST_interface;
     int literal = literal_cost(from, to);
     if (literal >= 0) return literal;
@@ -596,6 +600,7 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     Checker *c = env->c;
     const Type *from = e->type;
     if (has_error(from) || has_error(to)) return error_expr(c, loc);
+    if (is_block(from) && to->kind != TYPE_buffer) return convert_explicit(env, read_block(env, e), to, loc);
     ExprVec args = {0};
     vec_push(c->arena, &args, e);
     if (from == to) return to->kind == TYPE_struct ? check_construct(env, loc, to, &args) : e;

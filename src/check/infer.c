@@ -165,6 +165,7 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
     case TYPE_sum: match_sum(inference, pattern, actual); return;
     case TYPE_vector:
     case TYPE_matrix:
+        actual = in_block(actual);
         if (actual->kind == pattern->kind) match_args(inference, pattern, actual);
         else if (type_is_scalar(actual) || type_is_abstract(actual)) {
             infer_match(inference, pattern->args[0], actual);
@@ -187,6 +188,7 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
     case TYPE_assoc: return;
     default: break;
     }
+    if (pattern->kind != TYPE_buffer) actual = in_block(actual);
     bool is_same_kind = actual->kind == pattern->kind && !((actual->flags ^ pattern->flags) & TYPE_THROWS);
     if (is_same_kind && actual->decl == pattern->decl && actual->number == pattern->number) {
         match_args(inference, pattern, actual);
@@ -233,9 +235,10 @@ static void infer_from_constraints(Inference *inference, const Subst *outer) {
     }
 }
 
-/* An integer where only floating types will do becomes a float. */
+/* An integer where only floating types will do becomes a float, a block what is in it. */
 static const Type *promote(Checker *c, const Type *type) {
     const Type *to = type_basic(c->types, TYPE_float);
+    if (in_block(type) != type) return in_block(type);
     if (type_is_integer(type) || type->kind == TYPE_bool) return to;
     if (!is_shape(type) || !type_is_integer(type->args[0])) return NULL;
     const Type *args[3] = {to, type->args[1], type->kind == TYPE_matrix ? type->args[2] : NULL};
