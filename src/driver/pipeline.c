@@ -441,6 +441,7 @@ static const struct {
     {"range", 1, .run_unit = pass_range},
     {"fill", 2, .run = opt_fill, .cleans = true},
     {"skip", 2, .run = opt_skip, .cleans = true},
+    {"totals", 2, .run = opt_totals},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
     {"pairs", 2, .run = pass_pairs, .cleans = true},

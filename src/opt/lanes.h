@@ -96,10 +96,6 @@ static inline uint32_t varies(const Lanes *lanes, const Val *v) {
     return v->kind == VAL_const ? 0 : lanes->varies[v->id];
 }
 
-static inline bool is_for_tape(const Inst *inst) {
-    return inst->op >= OP_tape_open && inst->op <= OP_tape_elem;
-}
-
 /* ---- lanes.c */
 void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first reason counts */
 void lanes_clean(Func *copy);                                      /* after inlining: to normal form */

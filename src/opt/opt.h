@@ -68,6 +68,7 @@ bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends
 bool opt_fill(Func *func);        /* fill.c: what is set in a buffer and then added to is set once */
 bool opt_turn(Func *func);        /* turn.c: arrays that lanes read in every round are read once */
 bool opt_skip(Func *func);        /* skip.c: sums of what an `if` chooses are made where it is not zero */
+bool opt_totals(Func *func);      /* totals.c: what rounds add to one place of a buffer is added up first */
 bool opt_ways(Func *func);        /* ways.c: loops that carry derivatives along branch where others choose */
 bool opt_near(Func *func);        /* near.c: what is read from a buffer is read where it is needed */
 bool opt_pad_rows(Func *func);    /* padded.c: rows of local arrays fill whole vectors */
@@ -91,6 +92,10 @@ bool opt_late_sums(Func *func);
 /* Something is added to an element of a buffer, and nobody uses what was there. uses: by Val.id */
 bool opt_is_sum(const int *uses, const Inst *inst);
 bool opt_is_of_thread(const Val *address); /* memory of its own, or of its tapes */
+
+static inline bool is_for_tape(const Inst *inst) {
+    return inst->op >= OP_tape_open && inst->op <= OP_tape_elem;
+}
 
 /* ---- dce.c: what nobody needs */
 bool opt_dce(Func *func);

@@ -166,6 +166,7 @@ static const struct {
     {"marches", marches},
     {"turn", opt_turn},
     {"skip", opt_skip},
+    {"totals", opt_totals},
     {"ways", opt_ways},
     {"sink", sink},
     {"pairs", pairs},
