@@ -309,6 +309,7 @@ static const struct {
     {"patchconstantfunc", ON_ANY, NULL, 0},
     {"outputcontrolpoints", ON_ANY, NULL, 0},
     {"__from_one", ON_ANY, NULL, 0},
+    {"__element_of", ON_ANY, NULL, 0},
     {"vk::constant_id", ON_VAR, attr_constant_id, 0},
     {"vk::", ON_ANY, NULL, 0}, /* and whatever follows */
     {"vk_binding", ON_ANY, NULL, 0},

@@ -352,6 +352,7 @@ bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a con
 bool has_default(
     Checker *checker,
     const Type *type); /* that, or fields with default values: what has no value begins with those */
+Attribute *find_attribute(const Decl *decl, const char *name); /* NULL: it has none */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);

@@ -297,7 +297,6 @@ FuncSig *signature_of(Checker *c, Decl *func);
 const Type *refuse_function_type(Checker *c, const Decl *decl, const Type *type); /* functions are no data */
 
 /* ---- attribute.c */
-Attribute *find_attribute(const Decl *decl, const char *name);
 void check_attributes(Checker *c, Decl *decl); /* known ones take effect, unknown ones are warned about */
 void check_stmt_attributes(Env *env, Stmt *stmt);
 void check_max_iters(Env *env, const Stmt *stmt); /* of a loop whose counter is not changed inside */

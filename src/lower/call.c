@@ -734,6 +734,18 @@ static Arg value_arg(Fn *f, Val *value, const Type *front) {
     return arg;
 }
 
+static Val *call_with(Fn *f, Request *request, const Place *object, Val **values, int nvalues, Val *new_value,
+                      Val *into) {
+    const FuncSig *own = &request->sig;
+    FuncSig sig = with_this(f->l, own);
+    ArgVec args = {0};
+    if (own->has_this) vec_push(f->l->arena, &args, ((Arg){.place = *object, .element = -1}));
+    for (int i = 0; i < nvalues; i++)
+        vec_push(f->l->arena, &args, value_arg(f, values[i], own->params[i].type));
+    if (new_value) vec_push(f->l->arena, &args, value_arg(f, new_value, own->params[nvalues].type));
+    return emit_call(f, request->func, request, &sig, &args, into);
+}
+
 Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavour, const Place *object,
                    Val **values, int nvalues, Val *new_value, Val *into) {
     Lowerer *l = f->l;
@@ -756,12 +768,10 @@ Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavou
         if (!accessor) arena_fault(l->arena, "a property lacks an accessor");
         request = request_func(l, accessor, subst, false, NULL, 0);
     }
-    FuncSig sig = with_this(l, &request->sig);
-    ArgVec args = {0};
-    if (request->sig.has_this) vec_push(l->arena, &args, ((Arg){.place = *object, .element = -1}));
-    for (int i = 0; i < nvalues; i++)
-        vec_push(l->arena, &args, value_arg(f, values[i], request->sig.params[i].type));
-    if (flavour == FUNC_set)
-        vec_push(l->arena, &args, value_arg(f, new_value, request->sig.params[nvalues].type));
-    return emit_call(f, request->func, request, &sig, &args, into);
+    return call_with(f, request, object, values, nvalues, flavour == FUNC_set ? new_value : NULL, into);
+}
+
+Val *call_method(Fn *f, Decl *method, const Subst *subst, const Place *object, Val **values, int nvalues) {
+    Request *request = request_func(f->l, method, subst, false, NULL, 0);
+    return call_with(f, request, object, values, nvalues, NULL, NULL);
 }

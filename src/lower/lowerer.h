@@ -323,6 +323,7 @@ const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation,
 Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst);
 Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavour, const Place *object,
                    Val **args, int nargs, Val *new_value, Val *into);
+Val *call_method(Fn *f, Decl *method, const Subst *subst, const Place *object, Val **values, int nvalues);
 
 /* ---- convert.c, construct.c */
 Val *lower_convert(Fn *f, Expr *e);

@@ -305,9 +305,35 @@ static Val *lane_reference(Fn *f, const Place *place) {
     return build_elem(&f->b, vector, const_int(f, TYPE_int, lane), true);
 }
 
+static Decl *member_named(const Decl *type, const Expr *name) {
+    for (int i = 0; i < type->members.count; i++)
+        if (type->members.at[i]->name == name->name) return type->members.at[i];
+    return NULL;
+}
+
+/* [__element_of(buffer, index)] before a subscript: what it gives lies in the buffer of words that one method gives, from the element
+ * that the other gives. So do numbers of 32 bits; others are converted. */
+static Val *element_reference(Fn *f, const Place *place) {
+    const Attribute *attribute = find_attribute(place->decl, "__element_of");
+    const Type *type = lower_type(f->l, place->type);
+    if (!attribute || type_layout(type_element(type), LAYOUT_scalar).size != 4) return NULL;
+    const Decl *owner = place->decl->parent;
+    Decl *texels = member_named(owner, attribute->args.at[0]),
+         *index = member_named(owner, attribute->args.at[1]);
+    FuncSig sig = check_signature_of(f->l->c, index, place->subst, NULL, 0, true);
+    Val *at = build_convert(&f->b, place->args[0], lower_type(f->l, sig.params[0].type));
+    Val *buffer = call_method(f, texels, place->subst, place->base, NULL, 0);
+    Val *element =
+        build_buffer_elem(&f->b, buffer, call_method(f, index, place->subst, place->base, &at, 1), true);
+    return build_bitcast(&f->b, element, type_pointer(f->l->types, type));
+}
+
 Val *place_reference(Fn *f, const Place *place) {
+    if (place->kind == PLACE_accessor) return element_reference(f, place);
     bool is_lane = place->kind == PLACE_lane || (place->kind == PLACE_lanes && place->nlanes == 1);
     if (is_lane) return lane_reference(f, place);
+    if (place->write_back)
+        return place->address == place->write_back_from ? place_reference(f, place->write_back) : NULL;
     bool in_memory = place->kind == PLACE_memory && !is_transposed(place->type);
     fill_pending(f, place);
     return in_memory ? place->address : NULL;
