@@ -346,13 +346,15 @@ bool check_keeps_derivative(Checker *checker, Decl *func, const Subst *subst, Di
 /* convert.c */
 Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to, bool explicitly);
 
+/* attribute.c */
+Attribute *find_attribute(const Decl *decl, const char *name); /* NULL: it has none */
+
 /* construct.c */
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
 bool has_default(
     Checker *checker,
     const Type *type); /* that, or fields with default values: what has no value begins with those */
-Attribute *find_attribute(const Decl *decl, const char *name); /* NULL: it has none */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
