@@ -70,9 +70,15 @@ static bool is_copy(const AdFunc *f, const AdFunc *copy, const bool *constants) 
 /* Of a function that autodiff made: a copy with other parameters. */
 static Func *copy_flat(Ad *ad, const AdFunc *f, const Leaves *leaves) {
     Func *flat = clone_func(f->flat, f->flat->name->text);
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].later && leaves->at[i].in >= 0)
-            flat->params[leaves->at[i].in].counterpart = type_basic(ad->m->types, TYPE_void);
+    if (flat->counterparts)
+        flat->counterparts =
+            arena_copy(ad->arena, flat->counterparts, sizeof *flat->counterparts * (size_t)flat->nresults);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->later && leaf->in >= 0)
+            flat->params[leaf->in].counterpart = type_basic(ad->m->types, TYPE_void);
+        if (leaf->later && leaf->out >= 0 && flat->counterparts) flat->counterparts[leaf->out] = NULL;
+    }
     return flat;
 }
 

@@ -197,6 +197,14 @@ static Leaf flat_leaf(Ad *ad, int param, const Type *type, uint8_t dir) {
         .param = param, .type = type, .dtype = dtype, .diff = dtype != NULL, .dir = dir, .in = -1, .out = -1};
 }
 
+/* void, or NULL: it is no reference. */
+static void accompany(Leaf *leaf, const Type *counterpart) {
+    if (!counterpart || counterpart->kind == TYPE_void) return;
+    leaf->dual = true;
+    leaf->diff = false;
+    leaf->dtype = counterpart;
+}
+
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
     Leaves leaves = {0};
     for (int i = 0; i < flat->nparams; i++) {
@@ -209,16 +217,13 @@ Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
             leaf.diff = false;
             leaf.dtype = NULL;
         }
-        if (param->counterpart && param->counterpart->kind != TYPE_void) {
-            leaf.dual = true;
-            leaf.diff = false;
-            leaf.dtype = param->counterpart;
-        }
+        accompany(&leaf, param->counterpart);
         push_leaf(ad, &leaves, leaf);
     }
     for (int i = 0; i < flat->nresults; i++) {
         Leaf leaf = flat_leaf(ad, -1, flat->results[i], DIR_out);
         leaf.out = i;
+        if (flat->counterparts) accompany(&leaf, flat->counterparts[i]);
         push_leaf(ad, &leaves, leaf);
     }
     return leaves;

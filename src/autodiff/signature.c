@@ -157,6 +157,13 @@ static Param param_of(Ad *ad, const AdFunc *f, const ShapeInfo *shape, const Con
     return param;
 }
 
+/* Of a result that is a reference, or its counterpart; NULL: it is none. */
+static const Type *result_counterpart(const AdFunc *f, const Place *place) {
+    if (place->role != AS_primal && place->role != AS_counterpart) return NULL;
+    const Leaf *leaf = &f->leaves.at[place->leaf];
+    return leaf->later ? leaf->later : leaf->dual ? leaf->dtype : NULL;
+}
+
 static const Type *result_type(const AdFunc *f, const Contents *contents, const Place *place) {
     return place->role == AS_slot ? contents->slots.at[place->leaf]->type
                                   : type_of(&f->leaves.at[place->leaf], place->role);
@@ -169,13 +176,17 @@ void ad_declare(Ad *ad, const AdFunc *f, AdShape kind, Contents contents, Made *
     made->params = places_of(ad, f, shape, &contents, false);
     made->results = places_of(ad, f, shape, &contents, true);
     Param *params = arena_array(ad->arena, Param, made->params.count + 1);
-    const Type **results = arena_array(ad->arena, const Type *, made->results.count + 1);
+    const Type **results = arena_array(ad->arena, const Type *, made->results.count + 1),
+               **counterparts = arena_array(ad->arena, const Type *, made->results.count + 1);
     for (int i = 0; i < made->params.count; i++)
         params[i] = param_of(ad, f, shape, &contents, &made->params.at[i]);
-    for (int i = 0; i < made->results.count; i++)
+    for (int i = 0; i < made->results.count; i++) {
         results[i] = result_type(f, &contents, &made->results.at[i]);
+        counterparts[i] = result_counterpart(f, &made->results.at[i]);
+    }
     func_set_params(made->func, params, made->params.count);
     func_set_results(made->func, results, made->results.count);
+    made->func->counterparts = counterparts;
     made->func->flags |= FUNC_GENERATED | FUNC_NORMAL;
     made->func->loc = f->flat->loc;
 }

@@ -98,6 +98,7 @@ Func *clone_func(Func *func, const char *name) {
     Func *copy = func_new(func->module, name);
     func_set_params(copy, func->params, func->nparams);
     func_set_results(copy, func->results, func->nresults);
+    copy->counterparts = func->counterparts;
     copy->flags = func->flags;
     copy->loc = func->loc;
     copy->is_library = func->is_library;

@@ -317,6 +317,7 @@ struct Func {
     Param *params;
     int nparams;
     const Type **results; /* types of the results by value */
+    const Type **counterparts; /* of results that are references, as in Param; NULL: none is */
     int nresults;
     Region *body;   /* NULL: not there (yet); its params are the function's */
     uint32_t nvals; /* every id is less; a table by id has this size */

@@ -135,20 +135,10 @@ static void count_calls(void *user, Inst *inst) {
     map_put(n->scratch, &n->calls, PTR_KEY(inst->callee), (void *)(before + 1));
 }
 
-/* Memory that it is given, or gives: in a copy it is seen where derivatives of it go, which is not known of all that a function may have kept. */
-static bool passes_memory(const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if (ir_holds_reference(func->module, func->params[i].type)) return true;
-    for (int i = 0; i < func->nresults; i++)
-        if (ir_holds_reference(func->module, func->results[i])) return true;
-    return false;
-}
-
 /* Copies for some of many calls would be code of both kinds: each is differentiated by itself, and what is called as well. A few instructions are less than a call. */
 static bool has_room(Inliner *n, const Func *callee, Room whole) {
     enum { FEW = 16 };
     int64_t most = n->policy.max_whole ? n->policy.max_whole : INT_MAX;
-    if (passes_memory(callee)) return true;
     bool is_short = whole.size <= FEW && whole.loops == 0;
     if (!is_short && map_has(&n->fitting, PTR_KEY(callee)))
         return map_get(&n->fitting, PTR_KEY(callee)) != NULL;
