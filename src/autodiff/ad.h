@@ -363,6 +363,10 @@ bool ad_reaches_elsewhere(Ad *ad, Func *func);
 /* ---- choose.c */
 bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in normal form; true: it changed */
 
+/* ---- cases.c */
+bool ad_has_shadow(Ad *ad, Val *address); /* it leads into an object that may carry derivatives */
+bool ad_do_by_cases(Ad *ad, Func *flat);  /* in normal form; true: it changed */
+
 /* ---- counted.c */
 bool ad_compute_counted(Func *flat); /* in normal form; true: it changed */
 

@@ -26,8 +26,7 @@ static bool may_change(const Outline *x, Val *v) {
     return !global || (inst->global->kind != GLOBAL_const && inst->global->kind != GLOBAL_uniform);
 }
 
-/* A variable from before the loop whose address goes somewhere: as a reference to it, it needs its counterpart beside it, which goes
- * by no address of a parameter. */
+/* A variable from before the loop whose address goes somewhere: what is done with it there is not seen here. */
 static bool is_referred_to(const Outline *x, const Inst *inst, int operand) {
     Val *v = inst->args[operand];
     return ir_role(inst, operand) == ROLE_escape && ad_is_object(v) && !inst_contains(x->loop, v);

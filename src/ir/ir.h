@@ -316,7 +316,7 @@ struct Func {
     uint32_t flags;
     Param *params;
     int nparams;
-    const Type **results; /* types of the results by value */
+    const Type **results;      /* types of the results by value */
     const Type **counterparts; /* of results that are references, as in Param; NULL: none is */
     int nresults;
     Region *body;   /* NULL: not there (yet); its params are the function's */
