@@ -200,6 +200,22 @@ class Patterns:
         self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
         return [declared, Node(f"{name}.set($);", [value], uses=(name,)), *(between or [])]
 
+    def chosen_pointer(self):
+        """The address of one of two variables or elements, chosen when the program runs."""
+        found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
+                 and (v.type == REAL or v.type[0] == "arr" and v.type[1] == REAL)]
+        if len(found) < 2:
+            return None
+        places = [v.name if v.type == REAL else f"{v.name}[{self.rng.randrange(v.type[2])}]" for v in self.rng.sample(found, 2)]
+        uses, name = tuple(v.name for v in found if any(p.split("[")[0] == v.name for p in places)), self.fresh("q")
+        self.scope.again = False
+        declared = Node(f"DiffPtr<@> {name} = {{ &{places[0]} }};", uses=uses, declares=(name,))
+        chosen = Node("if ($) #", [self.test(1), [Node(f"{name} = {{ &{places[1]} }};", uses=(name, *uses))]])
+        value = self.tame(self.real(2))
+        between = self.assign() if self.chance(0.5) else None
+        self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
+        return [declared, chosen, Node(f"{name}.set($);", [value], uses=(name,)), *(between or [])]
+
     def untaken(self):
         """What is infinite, or overflows, on the side that is not chosen."""
         place, _ = self.place(REAL, write=True, constant=False)
