@@ -1,4 +1,4 @@
-"""Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere, two that come nearer to each other, numbers that go round or
+"""Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere, also behind what is read, ahead of each other, or by steps of each other, two that come nearer to each other, numbers that go round or
 are chosen; and loops
 that set elements which others then add to, or nearly so. They are text: what fails is small already."""
 import random
@@ -35,7 +35,8 @@ class Nests:
         i, j = (f"int({self.pick(*names)})" for _ in range(2))
         return self.pick(f"({i} & {self.pick(7, 3, -4, 'n', -3)})", f"abs({i} - {j})", f"abs({i} - {self.pick(2, 'k')})", f"{i} / k", f"{i} % k", f"uint({i} - {j}) % uint(m)", f"({i} < {j} ? {i} : {j} - 1)", f"({i} + {j} < n ? {i} + {j} : {i} + {j} - n)",
                          f"({i} - {j} < 0 ? {i} - {j} + m : {i} - {j})", f"({i} == 0 ? {self.pick('0', 'n - 1')} : {i} - 1)", f"({i} + 1 != n ? {i} + 1 : 0)", f"(s > 0 ? {i} : {j})", f"clamp({i} + {j} - 2, 0, n - 1)",
-                         "ring", "ring", "ring + 1", "best", "best - 1", "next", "next - k", f"int64_t({i}) * n + {j}", f"int64_t({i}) - k", f"uint64_t({i})", f"uint16_t({i} + {j})", f"int64_t({i}) * 4294967296ll", f"ring * n + {i}")
+                         "ring", "ring", "ring + 1", "best", "best - 1", "next", "next - k", f"int64_t({i}) * n + {j}", f"int64_t({i}) - k", f"uint64_t({i})", f"uint16_t({i} + {j})", f"int64_t({i}) * 4294967296ll", f"ring * n + {i}",
+                         "clamp(int(s), 0, n - 1)", f"min(max(int(s * 3), {i}), {j})", "min(uint(s), uint(m))", "max(int(s), 0)")
 
     def index(self, names):
         if self.chance(0.2):
@@ -74,7 +75,7 @@ class Nests:
         i = f"int({self.pick(*names)})"
         return self.pick(f"ring = ring + 1 == {self.pick('n', 'm', '5')} ? 0 : ring + 1;", f"ring = (ring + {self.pick(1, 3)}) % {self.pick('n', 'm', '6')};", f"if (++ring >= {self.pick('n', 'm', '4')}) ring = 0;", f"ring = ring == 0 ? {self.pick('n', 'm')} - 1 : ring - 1;",
                          "ring++; if (ring > m) ring -= m;", "if (--ring < 0) ring = n - 1;", "ring = (ring + 1) & 7;", f"if ({self.read(names)} > 0) best = {i};", f"best = s > 0 ? {i} + {self.pick(0, 1, 'k')} : best;", f"if ({self.read(names)} > 0) next++;",
-                         "next += s > 0 ? 2 : -1;", f"if ({i} > 1) next--;", f"best = {i} > n ? 2 : best;")
+                         "next += s > 0 ? 2 : -1;", f"if ({i} > 1) next--;", f"best = {i} > n ? 2 : best;", f"best = (s > 0 ? best : {i}) + {self.pick(1, 3)};", f"best = s > 0 ? ({i} > 1 ? best : {i}) : 2;")
 
     def statement(self, names):
         if self.chance(0.15):
@@ -82,7 +83,7 @@ class Nests:
         value = self.pick("{} * 0.5 + {}", "{} - {} * x", "{}", "min({}, {})").format(*(self.read(names) for _ in range(2)))
         if self.chance(0.25):
             i, j = (f"int({self.pick(*names)})" for _ in range(2))
-            test = self.pick(f"{i} > {self.pick(0, 1, 3)}", f"{i} < n - {self.pick(1, 2)}", f"{i} < {j}", f"{i} >= k && {j} < m", f"!({i} < 2)", f"{i} + {j} < n", f"{i} != {j}", f"{i} <= {j} + 1")
+            test = self.pick(f"{i} > {self.pick(0, 1, 3)}", f"{i} < n - {self.pick(1, 2)}", f"{i} < {j}", f"{i} >= k && {j} < m", f"!({i} < 2)", f"{i} + {j} < n", f"{i} != {j}", f"{i} <= {j} + 1", f"{i} + {self.rng.randint(2147483638, 2147483647)} < 2147483647", f"{i} - 2147483647 > -2147483644")
             return f"if ({test}) {{ {self.pick('one', 'two', 'a')}[{self.index(names)}] = {value}; }}{self.pick('', '', f' else s += one[{self.index(names)}];')}"
         return self.pick(f"one[{self.index(names)}] = {value};", f"one[{self.index(names)}] += {value};", f"s += {value};", f"s = s * 0.5 + {value};", f"a[{self.index(names)}] = {value};",
                          f"a[{self.index(names)}] += {value};", "packed++;", "packed++;", f"if ({self.read(names)} > 0) s -= 1; else one[{self.index(names)}] = s;",
@@ -100,10 +101,14 @@ class Nests:
         """By a step that is no constant, by doubling and halving, backwards, with a test that reads, or of two counters."""
         high, around = self.pick("n", "n", "m", "8", f"int({self.pick(*names, 'k')})"), self.pick("0", "0", "1", "k", "-1")
         inside, read, most = "\n".join(lines), self.read([*names, i]), f"if ({i} > 40 || {i} < -40) break;" # some would not end
+        other = f"int({self.pick(*names, 'k')})"
         return self.pick(f"for (int {i} = {around}; {i} < {high}; {i} += {self.pick('k', '(m | 1)', '((k & 3) + 1)')}) {{\n{most}\n{inside}\n}}", f"for (int {i} = {high}; {i} > {around}; {i} -= {self.pick('k', '(m | 1)', '((k & 3) + 1)')}) {{\n{most}\n{inside}\n}}",
                          f"for (int {i} = {self.pick(1, 1, 2, 0, 'k')}; {i} < {high}; {i} {self.pick('*= 2', '<<= 1', '*= 3')}) {{\nif ({i} < 1) break;\n{inside}\n}}", f"for (int {i} = {high}; {i} {self.pick('> 0', '>= 1', '> 1', '> -2')}; {i} {self.pick('/= 2', '>>= 1', '/= 3')}) {{\nif ({i} < 1) break;\n{inside}\n}}",
                          f"int {i} = {high};\nwhile ({i}-- > {around}) {{\n{inside}\n}}", f"for (uint {i} = uint({high}) & 31; {i}-- > 0;) {{\n{inside}\n}}", f"int {i} = {around};\nwhile ({i}++ < {high}) {{\n{inside}\n}}", f"int {i} = {high};\nwhile (--{i} >= {around}) {{\n{inside}\n}}",
-                         f"int {i} = {around};\nwhile ({i} < {high} && {read} < 2.5) {{\n{inside}\n{i}++;\n}}", f"int {i} = {high} - 1;\nwhile ({i} >= 0 && one[{i}] < 2.5) {{\n{inside}\n{i}--;\n}}", f"for (int {i} = {around}; {i} < {high} && {i} < {self.pick('m', '6', 'n')}; {i}++) {{\n{inside}\n}}")
+                         f"int {i} = {around};\nwhile ({i} < {high} && {read} < 2.5) {{\n{inside}\n{i}++;\n}}", f"int {i} = {high} - 1;\nwhile ({i} >= 0 && one[{i}] < 2.5) {{\n{inside}\n{i}--;\n}}", f"for (int {i} = {around}; {i} < {high} && {i} < {self.pick('m', '6', 'n')}; {i}++) {{\n{inside}\n}}",
+                         f"int {i} = {around};\nwhile ({i} < {high} && {read} < 2.5 && {i} < {self.pick('m', '4')}) {{\n{inside}\n{i}++;\n}}", f"for (int {i} = {around}; {i} {self.pick('+', '-')} {other} < {high}; {i} += {self.pick(1, 2)}) {{\n{most}\n{inside}\n}}",
+                         f"for (int {i} = {self.pick(1, 2)}; {i} + 1 < {high}; {i} *= 3) {{\n{inside}\n}}", f"for (int {i} = {around}; {i} < {high}; {i} += {other}) {{\n{most}\nif ({other} == 0) break;\n{inside}\n}}",
+                         f"for (int {i} = {around}; {i} + 5 > 0; {i} /= 2) {{\n{most}\nif ({i} == 0) break;\n{inside}\n}}", f"for (uint64_t {i} = uint64_t({high} & 15); {i} >= uint64_t({other} & 3); {i}--) {{\n{inside}\nif ({i} > 40) break;\n}}")
 
     def two_counters(self, i, lines):
         one, two = self.pick("0", "0", "1", "k"), self.pick("n", "n - 1", "m", "9")
