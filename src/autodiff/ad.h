@@ -77,6 +77,7 @@ typedef enum AdFact {
     AD_effects,     /* beyond its parameters: output, buffers, globals */
     AD_disturbs,    /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_reads,       /* it reads numbers that are neither its own nor those of its parameters, nor constants */
+    AD_looks_back, /* a backward derivative of the user reads by a pointer that has a counterpart, not in that */
     AD_fact_count
 } AdFact;
 typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;
@@ -193,6 +194,7 @@ UserPlaces ad_user_bwd(Ad *ad, const Func *of, bool has_state);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has(Ad *ad, AdFunc *f, AdFact fact);
 bool ad_is_sink(Ad *ad, const CallPlan *plan);
+bool ad_reads_primal(Ad *ad, Func *custom); /* by a pointer that has a counterpart, not in that */
 /* Generated code calls a derivative that the user wrote, and that cannot be differentiated though it gives what should be. */
 bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan);
 bool ad_is_object(

@@ -150,7 +150,7 @@ bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan) {
            gives_derivatives(plan->callee);
 }
 
-/* ---- what a reverse pass writes */
+/* ---- what a reverse pass reads and writes through references */
 
 /* As lowered from DifferentialPtrPair: a reference and its counterpart. */
 static bool is_pair_of_references(Ad *ad, const Type *type) {
@@ -161,56 +161,79 @@ static bool is_pair_of_references(Ad *ad, const Type *type) {
 
 enum { MOST_NESTED = 4 }; /* functions that call each other; what is nested deeper may be recursive */
 
-typedef struct Writes {
+typedef struct Visit {
     Ad *ad;
     AdFunc *f;
-    const struct Writes *outer; /* NULL: f is a backward derivative that the user wrote */
-    const Inst *call;           /* of f, in the outer one */
+    const struct Visit *outer; /* NULL: f is a backward derivative that the user wrote */
+    const Inst *call;          /* of f, in the outer one */
     int depth;
-    bool elsewhere;
-} Writes;
+    bool found;
+} Visit;
 
-/* Does the address lead into what a counterpart refers to? Perhaps by way of an argument. */
-static bool is_in_counterpart(const Writes *writes, Val *address) {
-    const AdFunc *f = writes->f;
+static Visit called(const Visit *x, const Inst *call) {
+    return (Visit){
+        .ad = x->ad, .f = ad_func(x->ad, call->callee), .outer = x, .call = call, .depth = x->depth + 1};
+}
+
+typedef enum Side { SIDE_neither, SIDE_pointer, SIDE_counterpart } Side; /* a buffer stays as it is */
+
+/* Does the address lead into what a pointer, or the counterpart of a reference, refers to? Perhaps by way of an argument. */
+static Side side_of(const Visit *x, Val *address) {
+    const AdFunc *f = x->f;
     Val *root = ir_root(address);
     if (root->kind == VAL_inst && root->inst->op == OP_buffer_elem) root = root->inst->args[0];
-    if (root->kind != VAL_param || root->region != f->flat->body) return false;
-    if (writes->outer) return is_in_counterpart(writes->outer, writes->call->args[root->index]);
+    if (root->kind != VAL_param || root->region != f->flat->body) return SIDE_neither;
+    if (x->outer) return side_of(x->outer, x->call->args[root->index]);
     for (int i = 0; i < f->leaves.count; i++) {
         const Leaf *leaf = &f->leaves.at[i];
         if (leaf->in != root->index || leaf->by_ref || leaf->npath == 0) continue;
-        return leaf->path[0] == 1 && is_pair_of_references(writes->ad, f->source->params[leaf->param].type);
+        if (!is_pair_of_references(x->ad, f->source->params[leaf->param].type)) return SIDE_neither;
+        if (leaf->path[0] == 1) return SIDE_counterpart;
+        return leaf->type->kind == TYPE_pointer ? SIDE_pointer : SIDE_neither;
     }
-    return false;
+    return SIDE_neither;
 }
 
-static void search_writes(void *user, Inst *inst);
-
-static bool body_writes_elsewhere(Writes *writes) {
-    AdFunc *f = writes->f;
-    if (!f->source || writes->depth == MOST_NESTED) return true;
-    ad_fill(writes->ad, f, f->normal);
+/* What cannot be seen is taken for found. */
+static bool is_in_body(Visit *x, void (*search)(void *user, Inst *inst)) {
+    AdFunc *f = x->f;
+    if (!f->source || x->depth == MOST_NESTED) return true;
+    ad_fill(x->ad, f, f->normal);
     if (!f->flat->body) return true;
-    region_walk(f->flat->body, search_writes, writes);
-    return writes->elsewhere;
+    region_walk(f->flat->body, search, x);
+    return x->found;
 }
 
 static void search_writes(void *user, Inst *inst) {
-    Writes *writes = user;
-    if (writes->elsewhere || !ad_inst_has_effects(writes->ad, inst)) return;
+    Visit *x = user;
+    if (x->found || !ad_inst_has_effects(x->ad, inst)) return;
     if (inst->op == OP_call) {
-        Writes inside = {
-            .ad = writes->ad, .f = ad_func(writes->ad, inst->callee), .outer = writes, .call = inst};
-        inside.depth = writes->depth + 1;
-        writes->elsewhere = inst->callee != inside.f->flat || body_writes_elsewhere(&inside);
-    } else writes->elsewhere = op_has(inst->op, OP_EFFECT) || !is_in_counterpart(writes, inst->args[0]);
+        Visit inside = called(x, inst);
+        x->found = inst->callee != inside.f->flat || is_in_body(&inside, search_writes);
+    } else x->found = op_has(inst->op, OP_EFFECT) || side_of(x, inst->args[0]) != SIDE_counterpart;
 }
 
 /* A backward derivative of the user, which may write anything, such as the parameters of a model that learns as it goes. */
 static bool writes_elsewhere(Ad *ad, Func *custom) {
-    Writes writes = {.ad = ad, .f = ad_func(ad, custom)};
-    return body_writes_elsewhere(&writes);
+    Visit x = {.ad = ad, .f = ad_func(ad, custom)};
+    return is_in_body(&x, search_writes);
+}
+
+static void search_reads(void *user, Inst *inst) {
+    Visit *x = user;
+    bool calls = inst->op == OP_call;
+    for (int i = 0; i < inst->nargs && !x->found && (calls || op_has(inst->op, OP_READS)); i++) {
+        Val *arg = inst->args[i];
+        if (arg->type->kind != TYPE_pointer || side_of(x, arg) != SIDE_pointer) continue;
+        Visit inside = calls ? called(x, inst) : *x;
+        x->found = calls ? inst->callee != inside.f->flat || is_in_body(&inside, search_reads)
+                         : ir_role(inst, i) != ROLE_write;
+    }
+}
+
+bool ad_reads_primal(Ad *ad, Func *custom) {
+    Visit x = {.ad = ad, .f = ad_func(ad, custom)};
+    return is_in_body(&x, search_reads);
 }
 
 /* ---- calls that only read */
@@ -282,6 +305,10 @@ static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
     if (plan->kind != CALL_custom || search->fact == AD_substitutes) return;
     if (search->fact == AD_disturbs) {
         search->found |= plan->pass || writes_elsewhere(search->ad, plan->custom);
+        return;
+    }
+    if (search->fact == AD_looks_back) {
+        search->found |= ad_reads_primal(search->ad, plan->custom);
         return;
     }
     search->found |= search->fact == AD_sources || (mode == AD_bwd && ad_is_sink(search->ad, plan));

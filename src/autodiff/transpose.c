@@ -456,15 +456,19 @@ static Val **kept_flags(Tr *t, Builder *b, const CallNote *note) {
     return flags;
 }
 
-/* A variable holds something else by the time that a custom derivative would read it, or nothing at all. References with a counterpart are
- * for that, and stay. */
+/* A variable holds something else by the time that a custom derivative would read it, or nothing at all. Pointers that have a counterpart
+ * are there for that, and stay if nothing else is read. */
 static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst) {
-    const Leaves *leaves = &(note->plan.pass ? note->plan.pass : note->plan.callee)->leaves;
+    const CallPlan *plan = &note->plan;
+    bool is_custom = plan->kind == CALL_custom;
+    bool looks_back =
+        is_custom ? ad_reads_primal(t->ad, plan->custom) : ad_has(t->ad, plan->callee, AD_looks_back);
+    const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
     for (int i = 0; i < leaves->count; i++) {
         const Leaf *leaf = &leaves->at[i];
-        if (leaf->in < 0 || leaf->by_ref || leaf->dual || leaf->type->kind != TYPE_pointer) continue;
-        const Val *root = ir_root(note->args[i]);
-        if (root->kind == VAL_inst && root->inst->op == OP_var)
+        if (leaf->in < 0 || leaf->by_ref || leaf->type->kind != TYPE_pointer) continue;
+        bool reads = leaf->dual ? looks_back : is_custom;
+        if (reads && ad_is_object(note->args[i]))
             diag_report(t->ad->m->diags, DIAG_address_in_reverse, inst->loc);
     }
 }
@@ -549,6 +553,7 @@ static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
         ad_refuse_endless(t->ad, x->callee);
         return;
     }
+    refuse_local_addresses(t, x->note, call);
     bool again = is_made_again(t, x->callee, call);
     x->duals = kept_duals(t, x->b, x->note);
     extend_call(x, again ? call_again(x, reverse) : call, reverse, again);
