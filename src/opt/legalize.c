@@ -241,9 +241,9 @@ static void take_address(Legalize *l, Inst *inst, int arg) {
     const Inst *element = pointer->inst;
     if (element->op != OP_buffer_elem || inst_has(element, INST_UNCHECKED)) return;
     Builder b = build_before(inst);
-    pointer = build_buffer_elem(&b, inst_operand(element, 0), inst_operand(element, 1),
-                                inst_has(element, INST_WRITES));
-    pointer->inst->flags |= INST_UNCHECKED;
+    Val *buffer = inst_operand(element, 0),
+        *first = build_op(&b, OP_buffer_pointer, pointer->type, &buffer, 1);
+    pointer = build_offset(&b, first, inst_operand(element, 1));
     inst->args[arg] = pointer;
     l->changed = true;
 }
