@@ -11,25 +11,52 @@
  * What branches and loops choose is a select by then (choose.c). References that all come with counterparts are left alone: these are chosen likewise. */
 #include "autodiff/ad.h"
 
+enum { MOST_CASES = 64 }; /* of one address; beyond that it goes where derivatives cannot follow (E5039) */
+
 typedef struct Cases {
     Ad *ad;
+    Map choices;   /* select -> Choice */
     InstVec found; /* what is done with such addresses */
 } Cases;
+
+typedef struct Choice {
+    bool is_among; /* objects */
+    int ways;      /* by which an address comes there; those beyond MOST_CASES are not counted */
+} Choice;
 
 bool ad_has_shadow(Ad *ad, Val *address) {
     const Val *root = address->type->kind == TYPE_pointer && ad_is_object(address) ? ad_root(address) : NULL;
     return root && root->type->kind == TYPE_pointer && ad_differential(ad, root->type->args[0]);
 }
 
-/* The select that it leads to, if that chooses among objects; else NULL. Null is none. */
-static const Inst *choice_of(Ad *ad, Val *address) {
+static const Inst *select_of(Val *address) {
     const Val *root = address->type->kind == TYPE_pointer ? ir_root(address) : NULL;
-    if (!root || root->kind != VAL_inst || root->inst->op != OP_select) return NULL;
-    Val *one = inst_operand(root->inst, 1), *other = inst_operand(root->inst, 2);
-    if (val_is_const(one) || val_is_const(other)) return NULL;
-    bool is_among =
-        ad_has_shadow(ad, one) || ad_has_shadow(ad, other) || choice_of(ad, one) || choice_of(ad, other);
-    return is_among ? root->inst : NULL;
+    return root && root->kind == VAL_inst && root->inst->op == OP_select ? root->inst : NULL;
+}
+
+/* Each select is looked at once: `p = c ? p + 1 : p` leads to the one before by both ways. Null is no object. */
+static const Choice *look_at(Cases *x, const Inst *select) {
+    Choice *choice = map_get(&x->choices, PTR_KEY(select));
+    if (choice) return choice;
+    choice = arena_new(x->ad->arena, Choice);
+    map_put(x->ad->arena, &x->choices, PTR_KEY(select), choice);
+    if (val_is_const(inst_operand(select, 1)) || val_is_const(inst_operand(select, 2))) return choice;
+    for (int i = 1; i <= 2; i++) {
+        const Inst *before = select_of(inst_operand(select, i));
+        const Choice *inner = before ? look_at(x, before) : NULL;
+        bool has_cases = inner && inner->is_among;
+        choice->is_among |= has_cases || ad_has_shadow(x->ad, inst_operand(select, i));
+        choice->ways += has_cases ? inner->ways : 1;
+    }
+    if (choice->ways > MOST_CASES) choice->ways = MOST_CASES + 1;
+    return choice;
+}
+
+/* The select that it leads to, if that chooses among objects; else NULL. */
+static const Inst *choice_of(Cases *x, Val *address) {
+    const Inst *select = select_of(address);
+    const Choice *choice = select ? look_at(x, select) : NULL;
+    return choice && choice->is_among && choice->ways <= MOST_CASES ? select : NULL;
 }
 
 static bool gives_address(const Inst *inst) {
@@ -38,11 +65,11 @@ static bool gives_address(const Inst *inst) {
     return false;
 }
 
-static const Inst *choice_in(Ad *ad, const Inst *inst) {
+static const Inst *choice_in(Cases *x, const Inst *inst) {
     if (inst->nregions || op_has(inst->op, OP_ENDS) || gives_address(inst)) return NULL;
     for (int i = 0; i < inst->nargs; i++) {
         bool is_used = ir_role(inst, i) != ROLE_value && !(inst->op == OP_store && i == 1);
-        const Inst *select = is_used ? choice_of(ad, inst_operand(inst, i)) : NULL;
+        const Inst *select = is_used ? choice_of(x, inst_operand(inst, i)) : NULL;
         if (select) return select;
     }
     return NULL;
@@ -50,7 +77,7 @@ static const Inst *choice_in(Ad *ad, const Inst *inst) {
 
 static void find(void *user, Inst *inst) {
     Cases *x = user;
-    if (choice_in(x->ad, inst)) vec_push(x->ad->arena, &x->found, inst);
+    if (choice_in(x, inst)) vec_push(x->ad->arena, &x->found, inst);
 }
 
 typedef struct Case {
@@ -76,8 +103,8 @@ static Inst *copy_in_case(Ad *ad, Builder *b, Inst *inst, Case *which) {
     return copy;
 }
 
-static void do_by_cases(Ad *ad, Inst *inst) {
-    const Inst *select = choice_in(ad, inst);
+static void do_by_cases(Cases *x, Inst *inst) {
+    const Inst *select = choice_in(x, inst);
     if (!select) return;
     Builder b = build_before(inst);
     b.loc = inst->loc;
@@ -87,7 +114,7 @@ static void do_by_cases(Ad *ad, Inst *inst) {
     for (int k = 0; k < 2; k++) {
         Builder inner = build_at_end(branches->regions[k]);
         inner.loc = inst->loc;
-        do_by_cases(ad, copy_in_case(ad, &inner, inst, &(Case){select, 1 + k}));
+        do_by_cases(x, copy_in_case(x->ad, &inner, inst, &(Case){select, 1 + k}));
     }
     inst_remove(inst);
 }
@@ -95,7 +122,7 @@ static void do_by_cases(Ad *ad, Inst *inst) {
 bool ad_do_by_cases(Ad *ad, Func *flat) {
     Cases x = {.ad = ad};
     region_walk(flat->body, find, &x);
-    for (int i = 0; i < x.found.count; i++) do_by_cases(ad, x.found.at[i]);
+    for (int i = 0; i < x.found.count; i++) do_by_cases(&x, x.found.at[i]);
     if (x.found.count) ir_resolve_func(flat);
     return x.found.count > 0;
 }

@@ -41,18 +41,30 @@ bool ir_is_view(const Inst *inst) {
            inst->args[0]->type->kind == TYPE_pointer;
 }
 
-Val *ir_root(Val *address) {
+/* Without a choice. */
+static Val *leads_from(Val *address) {
     address = ir_resolve(address);
-    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART | OP_MOVES)) {
-        const Inst *inst = address->inst;
-        if (inst->op != OP_select) {
-            address = ir_resolve(inst->args[0]);
-            continue;
-        }
-        Val *one = ir_root(inst->args[1]), *other = ir_root(inst->args[2]);
-        return one == other ? one : address;
+    while (address->kind == VAL_inst && address->inst->op != OP_select &&
+           op_has(address->inst->op, OP_PART | OP_MOVES))
+        address = ir_resolve(address->inst->args[0]);
+    return address;
+}
+
+/* Ways that part may lead to the same place, or to choices whose ways part again: what takes too long to follow is a place of its own. */
+static Val *root_of(Val *address, int *steps) {
+    address = leads_from(address);
+    while (address->kind == VAL_inst && address->inst->op == OP_select && (*steps)-- > 0) {
+        Val *one = leads_from(address->inst->args[1]), *other = leads_from(address->inst->args[2]);
+        if (one != other) one = root_of(one, steps), other = root_of(other, steps);
+        if (one != other) return address;
+        address = one;
     }
     return address;
+}
+
+Val *ir_root(Val *address) {
+    int steps = 256;
+    return root_of(address, &steps);
 }
 
 const Global *ir_owner(const Val *buffer) {

@@ -236,20 +236,40 @@ Val *build_offset(Builder *b, Val *pointer, Val *count) {
     return build_op(b, OP_offset, pointer->type, args, 2);
 }
 
-Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),
-                       void *user) {
-    Val *v = ir_resolve(address), *other = stands_for ? stands_for(user, b, v) : NULL;
+typedef struct Again {
+    Builder *b;
+    Val *(*stands_for)(void *user, Builder *b, Val *v);
+    void *user;
+    Map selects; /* Val -> the new one: ways that part may meet again */
+} Again;
+
+static Val *place_again(Again *x, Val *address);
+
+static Val *select_again(Again *x, Val *v) {
+    Val *again = map_get(&x->selects, PTR_KEY(v));
+    if (again) return again;
+    Val *one = place_again(x, v->inst->args[1]), *other = place_again(x, v->inst->args[2]);
+    again = build_select(x->b, inst_operand(v->inst, 0), one, other);
+    map_put(v->inst->func->module->arena, &x->selects, PTR_KEY(v), again);
+    return again;
+}
+
+static Val *place_again(Again *x, Val *address) {
+    Val *v = ir_resolve(address), *other = x->stands_for ? x->stands_for(x->user, x->b, v) : NULL;
     if (other) return other;
     if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return v;
     const Inst *inst = v->inst;
-    if (inst->op == OP_select)
-        return build_select(b, inst_operand(inst, 0), build_place_again(b, inst->args[1], stands_for, user),
-                            build_place_again(b, inst->args[2], stands_for, user));
-    Val *base = build_place_again(b, inst->args[0], stands_for, user);
-    if (inst->op == OP_field) return build_field(b, base, inst->index);
-    if (inst->op == OP_offset) return build_offset(b, base, inst_operand(inst, 1));
-    if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
-    return build_elem(b, base, inst_operand(inst, 1), inst_has(inst, INST_UNCHECKED));
+    if (inst->op == OP_select) return select_again(x, v);
+    Val *base = place_again(x, inst->args[0]);
+    if (inst->op == OP_field) return build_field(x->b, base, inst->index);
+    if (inst->op == OP_offset) return build_offset(x->b, base, inst_operand(inst, 1));
+    if (inst->op == OP_bitcast) return build_bitcast(x->b, base, v->type);
+    return build_elem(x->b, base, inst_operand(inst, 1), inst_has(inst, INST_UNCHECKED));
+}
+
+Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),
+                       void *user) {
+    return place_again(&(Again){.b = b, .stands_for = stands_for, .user = user}, address);
 }
 
 Val *build_load(Builder *b, Val *address) {
