@@ -91,6 +91,11 @@ const Val *ir_base(const Val *address) {
     return address;
 }
 
+const Inst *ir_element(const Val *address) {
+    const Val *base = ir_base(address);
+    return base->kind == VAL_inst && base->inst->op == OP_buffer_elem ? base->inst : NULL;
+}
+
 /* ---- addresses in one object */
 
 /* The steps from the object to the address, outermost first; -1: too many. */

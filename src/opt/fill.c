@@ -24,11 +24,6 @@ typedef struct Fill {
 
 /* ---- places in buffers */
 
-static const Inst *element_of(const Val *address) {
-    const Val *base = ir_base(address);
-    return base->kind == VAL_inst && base->inst->op == OP_buffer_elem ? base->inst : NULL;
-}
-
 static bool is_same_element(const Inst *a, const Inst *b) {
     return inst_operand(a, 0) == inst_operand(b, 0) && inst_operand(a, 1) == inst_operand(b, 1);
 }
@@ -57,7 +52,7 @@ typedef struct Between {
 } Between;
 
 static bool may_meet(const Val *address, const Val *other) {
-    const Inst *element = element_of(address), *its = element_of(other);
+    const Inst *element = ir_element(address), *its = ir_element(other);
     if (!its) return true;
     if (is_same_element(element, its)) return !ir_are_apart(address, other);
     return !ir_are_marked_apart(element->apart, its->apart);
@@ -96,7 +91,7 @@ static bool is_touched(const Val *address, Inst *inst) {
 /* A constant that surely is stored in a buffer. */
 static bool is_set(const Inst *inst) {
     if (inst->op != OP_store || !val_is_const(inst_operand(inst, 1))) return false;
-    const Inst *element = element_of(inst_operand(inst, 0));
+    const Inst *element = ir_element(inst_operand(inst, 0));
     const Type *type = inst->args[1]->type;
     bool fits = type->kind != TYPE_vector || type_count(type) <= MOST_LANES;
     return element && inst_has(element, INST_UNCHECKED) && fits && type_is_float(type_element(type));
@@ -210,7 +205,7 @@ static Val *buffer_of(const Inst *loop) {
     for (const Inst *inst = body->first; inst != body->last; inst = inst->next) {
         if (op_has(inst->op, OP_PURE)) continue;
         if (!is_set(inst)) return NULL;
-        const Inst *element = element_of(inst_operand(inst, 0));
+        const Inst *element = ir_element(inst_operand(inst, 0));
         if (inst_operand(element, 1) != body->params[0]) return NULL;
         if (buffer && buffer != inst_operand(element, 0)) return NULL;
         buffer = inst_operand(element, 0);
@@ -232,7 +227,7 @@ static void look_in_round(void *user, Inst *inst) {
     rounds->may_meet |= is_opaque(inst);
     for (int i = 0; i < inst->nargs; i++) {
         const Val *address = used_place(inst, i);
-        const Inst *element = address ? element_of(address) : NULL;
+        const Inst *element = address ? ir_element(address) : NULL;
         ApartMark mark = element ? element->apart : (ApartMark){0};
         if (!address) continue;
         rounds->may_meet |= mark.nest == 0 || (rounds->nest > 0 && rounds->nest != mark.nest);

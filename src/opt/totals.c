@@ -20,15 +20,9 @@ typedef struct Totals {
 
 /* ---- what a round does */
 
-/* The element of a buffer that it is in; NULL: it is elsewhere. */
-static const Inst *element_of(const Val *address) {
-    const Val *base = ir_base(address);
-    return base->kind == VAL_inst && base->inst->op == OP_buffer_elem ? base->inst : NULL;
-}
-
 static bool is_steady_sum(const Totals *t, const Inst *inst) {
     const Val *address = inst_operand(inst, 0);
-    const Inst *element = element_of(address);
+    const Inst *element = ir_element(address);
     return inst->parent == t->loop->regions[1] && element && inst_has(element, INST_UNCHECKED) &&
            !inst_contains(t->loop, address);
 }
@@ -56,7 +50,7 @@ static void look_beside(void *user, Inst *inst) {
         const Val *address = inst_operand(inst, i);
         bool is_used = role == ROLE_read || role == ROLE_write || role == ROLE_share;
         if (!is_used || opt_is_of_thread(address)) continue;
-        const Inst *element = element_of(address);
+        const Inst *element = ir_element(address);
         if (element && ir_are_marked_apart(element->apart, beside->mark)) continue;
         beside->has_others |= !is_sum;
         beside->has_moving |= is_sum && inst_contains(beside->totals->loop, address);
@@ -64,7 +58,7 @@ static void look_beside(void *user, Inst *inst) {
 }
 
 static bool can_wait(const Totals *t, const Inst *sum) {
-    Beside beside = {.totals = t, .mark = element_of(inst_operand(sum, 0))->apart};
+    Beside beside = {.totals = t, .mark = ir_element(inst_operand(sum, 0))->apart};
     for (int i = 0; i < t->loop->nregions; i++) region_walk(t->loop->regions[i], look_beside, &beside);
     return !beside.has_others && beside.has_moving;
 }
