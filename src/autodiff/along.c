@@ -69,18 +69,13 @@ static bool can_capture_all(const Along *x) {
     return active <= MOST_CARRIED;
 }
 
-typedef struct Calls {
-    Ad *ad;
-    bool fit;
-} Calls;
-
-static void look_at_call(void *user, Inst *inst) {
-    Calls *calls = user;
-    if (inst->op != OP_call || !calls->fit) return;
-    CallPlan plan = ad_plan_call(calls->ad, inst, AD_bwd);
-    calls->fit = plan.kind == CALL_plain || plan.kind == CALL_rule ||
-                 (plan.kind == CALL_derived && !ad_gives_references(&plan.callee->leaves) &&
-                  !ad_has(calls->ad, plan.callee, AD_sources));
+static bool is_unfit_call(const void *user, const Inst *inst) {
+    Ad *ad = ((const Outline *)user)->ad;
+    if (inst->op != OP_call) return false;
+    CallPlan plan = ad_plan_call(ad, inst, AD_bwd);
+    bool is_derived = plan.kind == CALL_derived && !ad_gives_references(&plan.callee->leaves) &&
+                      !ad_has(ad, plan.callee, AD_sources);
+    return plan.kind != CALL_plain && plan.kind != CALL_rule && !is_derived;
 }
 
 static bool suits(Along *x, Inst *loop) {
@@ -89,9 +84,8 @@ static bool suits(Along *x, Inst *loop) {
     if (loop->nregions != 2 || !carries_one(x) || loop_trip(loop)) return false;
     for (int i = 0; i < 2; i++) ad_survey(outline, loop->regions[i]);
     ad_take_globals(outline);
-    Calls calls = {outline->ad, !outline->writes_memory && !outline->has_effects && can_capture_all(x)};
-    region_walk(loop->regions[1], look_at_call, &calls);
-    return calls.fit;
+    return !outline->writes_memory && !outline->has_effects && can_capture_all(x) &&
+           !region_find(loop->regions[1], is_unfit_call, outline);
 }
 
 /* ---- the loop as a function, and a round of it */

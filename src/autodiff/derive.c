@@ -21,16 +21,16 @@ static AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
     return f;
 }
 
-static void find_vector(void *user, Inst *inst) {
-    bool *found = user;
-    for (int i = 0; i < inst->nresults; i++) *found |= inst->results[i]->type->kind == TYPE_vector;
+static bool gives_vector(const void *user, const Inst *inst) {
+    (void)user;
+    for (int i = 0; i < inst->nresults; i++)
+        if (inst->results[i]->type->kind == TYPE_vector) return true;
+    return false;
 }
 
 /* A user's dadd that became a part of a reverse pass may work on vectors. */
 static bool has_vectors(const Func *func) {
-    bool found = false;
-    if (func->body) region_walk(func->body, find_vector, &found);
-    return found;
+    return func->body && region_find(func->body, gives_vector, NULL);
 }
 
 /* A function made by autodiff: everything that can be differentiated is. What is not flat is made so when that is asked for. */

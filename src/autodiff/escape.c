@@ -10,27 +10,20 @@ typedef struct Check {
     const Activity *activity;
 } Check;
 
-typedef struct Through {
-    const Val *pointer;
-    bool found;
-} Through;
-
-static void find_write(void *user, Inst *inst) {
-    Through *through = user;
+static bool writes_through(const void *pointer, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) {
         Role role = ir_role(inst, i);
         bool writes = role == ROLE_write || role == ROLE_share || role == ROLE_escape;
-        if (writes && ir_root(inst->args[i]) == through->pointer) through->found = true;
+        if (writes && ir_root(inst->args[i]) == pointer) return true;
     }
+    return false;
 }
 
 static bool may_write_through(Check *c, const Inst *call, int arg) {
     AdFunc *callee = ad_plan_call(c->ad, call, AD_bwd).callee;
     ad_fill(c->ad, callee, callee->normal);
     if (!callee->flat->body || arg >= callee->flat->nparams) return true;
-    Through through = {.pointer = callee->flat->body->params[arg]};
-    region_walk(callee->flat->body, find_write, &through);
-    return through.found;
+    return region_find(callee->flat->body, writes_through, callee->flat->body->params[arg]);
 }
 
 /* A function takes the address if it knows what to do with the shadow, or if it is told to ignore it and writes nothing. */

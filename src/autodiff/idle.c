@@ -200,8 +200,7 @@ static void visit_control(Idle *x, const Inst *inst) {
             put(x, &x->same, inst->results[i], now(x, region->last->args[i]));
         return;
     }
-    if (inst->op == OP_loop)
-        for (int k = 0; k < inst->nregions; k++) region_walk(inst->regions[k], soil, x);
+    if (inst->op == OP_loop) inst_walk(inst, soil, x);
     for (int k = 0; k < inst->nregions; k++) visit_region(x, inst->regions[k]);
     if (inst->op == OP_if || inst->op == OP_switch) join(x, inst);
 }

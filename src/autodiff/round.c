@@ -131,7 +131,6 @@ static bool carries_sums(Rounds *x) {
 typedef struct Use {
     const Rounds *of;
     const Val *v;
-    bool fits;
 } Use;
 
 static bool leads_to_results(const Rounds *x, const Val *v);
@@ -157,18 +156,17 @@ static bool fits_use(const Rounds *x, const Inst *inst, int operand) {
     }
 }
 
-static void look_at_use(void *user, Inst *inst) {
-    Use *use = user;
-    for (int i = 0; i < inst->nargs && use->fits; i++)
-        if (inst->args[i] == use->v) use->fits = fits_use(use->of, inst, i);
+static bool is_unfit(const void *user, const Inst *inst) {
+    const Use *use = user;
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst->args[i] == use->v && !fits_use(use->of, inst, i)) return true;
+    return false;
 }
 
 /* What becomes part of a sum around it does so. */
 static bool leads_to_results(const Rounds *x, const Val *v) {
     if (x->around && sum_of(x->around, v)) return true;
-    Use use = {x, v, true};
-    region_walk(x->outline.func->body, look_at_use, &use);
-    return use.fits;
+    return !region_find(x->outline.func->body, is_unfit, &(Use){x, v});
 }
 
 /* ---- what it uses */

@@ -158,14 +158,8 @@ int emit_rounds_at_once(const Reached *reached, const Inst *loop) {
 
 /* ---- which functions have some */
 
-typedef struct Search {
-    const Reached *reached;
-    bool found;
-} Search;
-
-static void look_for_nest(void *user, Inst *inst) {
-    Search *search = user;
-    search->found |= inst->op == OP_loop && emit_is_written_out(search->reached, inst);
+static bool is_nest(const void *reached, const Inst *inst) {
+    return inst->op == OP_loop && emit_is_written_out(reached, inst);
 }
 
 void reach_nests(Reached *reached) {
@@ -175,10 +169,9 @@ void reach_nests(Reached *reached) {
     }
     for (int i = 0; i < reached->funcs.count; i++) {
         Inside inside = {0};
-        Search search = {.reached = reached};
-        Region *body = reached->funcs.at[i]->func->body;
+        const Region *body = reached->funcs.at[i]->func->body;
         for (const Inst *inst = body->first; inst; inst = inst->next) look_at(reached, &inside, inst);
-        if (inside.has_loop && inside.has_array) region_walk(body, look_for_nest, &search);
-        reached->funcs.at[i]->has_nest = search.found;
+        reached->funcs.at[i]->has_nest =
+            inside.has_loop && inside.has_array && region_find(body, is_nest, reached);
     }
 }

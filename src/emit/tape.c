@@ -85,7 +85,7 @@ static Inst *first_user(Places *places, Inst *inst) {
     for (; inst; inst = inst->next) {
         places->used = false;
         note_use(places, inst);
-        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_use, places);
+        inst_walk(inst, note_use, places);
         if (!places->used) continue;
         if (!op_has(inst->op, OP_PURE)) return inst;
         note_results(places, inst);
@@ -101,7 +101,7 @@ static int64_t bound_of_user(const Count *count, const Inst *grow) {
     Inst *inst = first_user(&places, grow->next);
     if (!inst || inst->nregions == 0) return unknown;
     note_loop(&longest, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_loop, &longest);
+    inst_walk(inst, note_loop, &longest);
     return longest.trip > 0 ? longest.trip : unknown;
 }
 
@@ -173,23 +173,21 @@ static const Amounts *count_param(Count *count, const Func *func, int index) {
     return amounts;
 }
 
-static void find_jump(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
+static bool is_jump(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
 }
 
 static Amounts count_branches(Count *count, const Inst *inst, const Val *tape) {
     Amounts greatest = {0};
-    bool jumps = false;
     for (int k = 0; k < inst->nregions; k++) {
         Amounts one = count_region(count, inst->regions[k], tape);
         for (int i = 0; i < TAPE_KINDS; i++) {
             greatest.grown[i] = k ? greater(greatest.grown[i], one.grown[i]) : one.grown[i];
             greatest.peak[i] = greater(greatest.peak[i], one.peak[i]);
         }
-        region_walk(inst->regions[k], find_jump, &jumps);
     }
-    return jumps && !is_nothing(&greatest) ? no_limit() : greatest;
+    return !is_nothing(&greatest) && inst_find(inst, is_jump, NULL) ? no_limit() : greatest;
 }
 
 /* Nobody knows how often it takes something away. */

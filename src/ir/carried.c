@@ -50,7 +50,7 @@ static void look_at_loop(void *user, Inst *inst) {
     c->vars = (Map){0};
     c->count = 0;
     for (int i = 0; i < inst->nresults; i++) add(c, ir_count_numbers(inst->results[i]->type));
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look_at, c);
+    inst_walk(inst, look_at, c);
     if (c->count > c->most) c->most = c->count;
 }
 

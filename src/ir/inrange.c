@@ -207,9 +207,7 @@ static void mark_seen(void *user, Inst *inst) {
     if (is_seen && index.low >= 0 && index.high < length_of(inst)) mark(r, inst);
 }
 
-static void in_loop(Rehearsal *r, const Inst *loop, InstVisitor visit) {
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], visit, r);
-}
+static void in_loop(Rehearsal *r, const Inst *loop, InstVisitor visit) { inst_walk(loop, visit, r); }
 
 /* Nothing is known of what is made before the loop, nor afterwards of what was in it. */
 static void rehearse(Rehearsal *r, Inst *loop) {

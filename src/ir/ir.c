@@ -237,8 +237,25 @@ void region_walk(Region *region, InstVisitor visit, void *user) {
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next; /* the visitor may remove the instruction */
         visit(user, inst);
-        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], visit, user);
+        inst_walk(inst, visit, user);
     }
+}
+
+void inst_walk(const Inst *inst, InstVisitor visit, void *user) {
+    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], visit, user);
+}
+
+Inst *inst_find(const Inst *inst, InstTest test, const void *user) {
+    Inst *found = NULL;
+    for (int i = 0; i < inst->nregions && !found; i++) found = region_find(inst->regions[i], test, user);
+    return found;
+}
+
+Inst *region_find(const Region *region, InstTest test, const void *user) {
+    Inst *found = NULL;
+    for (Inst *inst = region->first; inst && !found; inst = inst->next)
+        found = test(user, inst) ? inst : inst_find(inst, test, user);
+    return found;
 }
 
 static void count_uses(void *user, Inst *inst) {

@@ -494,7 +494,12 @@ void ir_resolve_func(Func *func); /* all operands, so that no forward is left in
 
 typedef void (*InstVisitor)(void *user, Inst *inst);
 void region_walk(Region *region, InstVisitor visit,
-                 void *user);                         /* every instruction, owners before their regions */
+                 void *user); /* every instruction, owners before their regions */
+void inst_walk(const Inst *inst, InstVisitor visit, void *user); /* all that is inside of it */
+typedef bool (*InstTest)(const void *user, const Inst *inst);
+Inst *region_find(const Region *region, InstTest test,
+                  const void *user); /* the first one that is such, in that order; NULL: none is */
+Inst *inst_find(const Inst *inst, InstTest test, const void *user); /* inside of it */
 int *region_count_uses(Arena *arena, Region *region); /* of values by instructions in it, by id */
 int region_size(Region *region);                      /* instructions, with those inside of others */
 int region_calls(Region *region, const Func *callee); /* places where it is called */
@@ -636,6 +641,8 @@ typedef struct LoopJumps {
 } LoopJumps;
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
 bool loop_has_jumps(const Inst *loop); /* does a break or continue in its body go to it? */
+bool loop_has_continue(const Inst *loop);
+bool loop_body_leaves(const Inst *loop); /* may a round be the last, by what its body does? */
 /* A comparison of a carried value with something else. */
 typedef struct LoopTest {
     int index; /* of the carried value */

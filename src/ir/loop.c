@@ -56,21 +56,22 @@ static void note_jump(void *user, Inst *inst) {
     vec_push(jumps->arena, found, inst);
 }
 
-typedef struct JumpTo {
-    const Inst *loop;
-    bool found;
-} JumpTo;
-
-static void find_jump_to(void *user, Inst *inst) {
-    JumpTo *jump = user;
-    jump->found |= (inst->op == OP_break || inst->op == OP_continue) && inst->target == jump->loop;
+static bool goes_on(const void *loop, const Inst *inst) {
+    return inst->op == OP_continue && inst->target == loop;
 }
 
-bool loop_has_jumps(const Inst *loop) {
-    JumpTo jump = {.loop = loop};
-    region_walk(loop->regions[1], find_jump_to, &jump);
-    return jump.found;
+static bool jumps_to(const void *loop, const Inst *inst) {
+    return goes_on(loop, inst) || (inst->op == OP_break && inst->target == loop);
 }
+
+static bool leaves(const void *user, const Inst *inst) {
+    (void)user;
+    return op_has(inst->op, OP_LEAVES) && inst->op != OP_continue;
+}
+
+bool loop_has_continue(const Inst *loop) { return region_find(loop->regions[1], goes_on, loop); }
+bool loop_has_jumps(const Inst *loop) { return region_find(loop->regions[1], jumps_to, loop); }
+bool loop_body_leaves(const Inst *loop) { return region_find(loop->regions[1], leaves, NULL); }
 
 LoopJumps loop_find_jumps(Arena *arena, const Func *func) {
     LoopJumps jumps = {.arena = arena};

@@ -32,9 +32,9 @@ static double written(const Inst *inst) {
     return size * rounds;
 }
 
-static void look_for_loop(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_loop;
+static bool is_loop(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_loop;
 }
 
 bool loop_is_short(const Inst *loop) {
@@ -43,11 +43,9 @@ bool loop_is_short(const Inst *loop) {
 }
 
 bool loop_is_written_out(const Inst *nest) {
-    bool has_loop = false;
     double rounds = nest->op == OP_loop ? loop_known_rounds(nest) : 0;
-    if (rounds <= 0 || rounds > MOST_ROUNDS || written(nest) > MOST_WRITTEN) return false;
-    region_walk(nest->regions[1], look_for_loop, &has_loop);
-    return has_loop;
+    return rounds > 0 && rounds <= MOST_ROUNDS && written(nest) <= MOST_WRITTEN &&
+           region_find(nest->regions[1], is_loop, NULL);
 }
 
 bool inst_is_in_written_out(const Inst *inst) {

@@ -64,9 +64,7 @@ static void find_access(void *user, Inst *inst) {
     }
 }
 
-void opt_find_buffers(ApartBuffers *buffers, const Inst *loop) {
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], find_access, buffers);
-}
+void opt_find_buffers(ApartBuffers *buffers, const Inst *loop) { inst_walk(loop, find_access, buffers); }
 
 /* ---- the test */
 
@@ -127,5 +125,5 @@ static void mark_access(void *user, Inst *inst) {
 void opt_mark_apart(const ApartBuffers *buffers, Inst *loop, int nest) {
     Marking m = {.buffers = buffers, .loop = loop, .nest = nest};
     m.outside = (CloneMap){.module = loop->func->module, .func = loop->func};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], mark_access, &m);
+    inst_walk(loop, mark_access, &m);
 }

@@ -46,11 +46,6 @@ static bool is_in_buffer(const Val *address) {
 
 /* ---- the sum that is the first thing that happens */
 
-typedef struct Between {
-    const Val *address;
-    bool is_touched;
-} Between;
-
 static bool may_meet(const Val *address, const Val *other) {
     const Inst *element = ir_element(address), *its = ir_element(other);
     if (!its) return true;
@@ -71,21 +66,17 @@ static const Val *used_place(const Inst *inst, int operand) {
     return (role == ROLE_read || role == ROLE_write) && is_in_buffer(address) ? address : NULL;
 }
 
-static void look_between(void *user, Inst *inst) {
-    Between *between = user;
-    between->is_touched |= is_opaque(inst);
+static bool touches(const void *address, const Inst *inst) {
+    if (is_opaque(inst)) return true;
     for (int i = 0; i < inst->nargs; i++) {
         const Val *other = used_place(inst, i);
-        between->is_touched |= other && may_meet(between->address, other);
+        if (other && may_meet(address, other)) return true;
     }
+    return false;
 }
 
-static bool is_touched(const Val *address, Inst *inst) {
-    Between between = {.address = address};
-    look_between(&between, inst);
-    for (int i = 0; i < inst->nregions && !between.is_touched; i++)
-        region_walk(inst->regions[i], look_between, &between);
-    return between.is_touched;
+static bool is_touched(const Val *address, const Inst *inst) {
+    return touches(address, inst) || inst_find(inst, touches, address);
 }
 
 /* A constant that surely is stored in a buffer. */
@@ -243,7 +234,7 @@ static void look_in_round(void *user, Inst *inst) {
 
 /* Does a round of the loop do nothing with the buffer but in its own element? */
 static bool has_own_elements(const Inst *loop, Rounds *rounds) {
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_in_round, rounds);
+    inst_walk(loop, look_in_round, rounds);
     return rounds->own.nest > 0 && !rounds->may_meet && !(rounds->others >> rounds->own.which % 32 & 1);
 }
 
@@ -312,12 +303,8 @@ static void visit_region(Fill *f, Region *region) {
     }
 }
 
-static void find_sum(void *user, Inst *inst) { *(bool *)user |= inst->op == OP_atomic; }
-
 bool opt_fill(Func *func) {
-    bool has_sums = false;
-    if (func->body && !func->module->many_threads) region_walk(func->body, find_sum, &has_sums);
-    if (!has_sums) return false;
+    if (!opt_has_own_sums(func)) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     Fill f = {.jumps = loop_find_jumps(scratch, func), .uses = region_count_uses(scratch, func->body)};
     visit_region(&f, func->body);

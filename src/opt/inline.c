@@ -229,7 +229,7 @@ static void place_meetings(Inst *first, const Inst *call) {
     Loc place = call->loc;
     for (Inst *inst = first; inst != call; inst = inst->next) {
         meet_at(&place, inst);
-        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], meet_at, &place);
+        inst_walk(inst, meet_at, &place);
     }
 }
 

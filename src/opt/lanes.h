@@ -103,8 +103,9 @@ void lanes_look(Lanes *lanes);          /* at `from`: what differs, and whether 
 bool lanes_make_narrower(Lanes *lanes); /* half as many, if they fill a register and are worth while */
 
 /* ---- lanes_items.c */
-bool lanes_uses_any(const Map *values, Inst *inst); /* it, or something inside of it, uses one of these */
-void lanes_make_item(Lanes *lanes);   /* `from`, of the loop; declines if its rounds need each other */
+bool lanes_uses_any(const Map *values,
+                    const Inst *inst); /* it, or something inside of it, uses one of these */
+void lanes_make_item(Lanes *lanes);    /* `from`, of the loop; declines if its rounds need each other */
 void lanes_make_rounds(Lanes *lanes); /* the loop does several rounds at once, and then those that are left */
 void lanes_undo_rounds(Lanes *lanes);
 

@@ -435,9 +435,9 @@ static Cost cost_of_vectors(const Lanes *lanes, const Region *region) {
     return all;
 }
 
-static void look_for_others(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= op_is_elementary(inst->op) && !has_vectors_by_llvm(inst->op);
+static bool is_without_vectors(const void *user, const Inst *inst) {
+    (void)user;
+    return op_is_elementary(inst->op) && !has_vectors_by_llvm(inst->op);
 }
 
 /* Does LLVM do all of a round by vectors, so that wider registers are what is gained? */
@@ -445,9 +445,7 @@ static bool is_done_by_vectors(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
     if (!rounds || !has_wide_registers(lanes) || rounds->ncounters + rounds->nsums < rounds->loop->nargs)
         return false;
-    bool has_others = left_to_lanes(lanes).found;
-    region_walk(lanes->from->body, look_for_others, &has_others);
-    return !has_others;
+    return !left_to_lanes(lanes).found && !region_find(lanes->from->body, is_without_vectors, NULL);
 }
 
 static bool gains_by_width(const Lanes *lanes) {
@@ -630,20 +628,18 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
     return (items <= 0 && !lanes->rounds) || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
-static void look_for_vectors(void *user, Inst *inst) {
-    bool *found = user;
+static bool is_vector_alone(const void *user, const Inst *inst) {
+    (void)user;
     bool keeps = (inst->op == OP_tape_store || inst->op == OP_tape_load) && !lanes_tape(inst);
     bool is_array =
         inst->op == OP_elem && !val_is_const(ir_resolve(inst->args[1])) && lanes_is_spread(inst->results[0]);
-    *found |= keeps || (is_array && inst_is_in_written_out(inst));
+    return keeps || (is_array && inst_is_in_written_out(inst));
 }
 
 /* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or read it there: one lane after the other,
  * where LLVM takes all that one round has at once; or there are short loops over an array, whose rows LLVM has in registers. */
 static bool has_vectors_alone(const Lanes *lanes) {
-    bool found = false;
-    if (lanes->rounds) region_walk(lanes->from->body, look_for_vectors, &found);
-    return found;
+    return lanes->rounds && region_find(lanes->from->body, is_vector_alone, NULL);
 }
 
 typedef struct Own {

@@ -31,21 +31,14 @@ static void note(Survey *survey, const Val *v) {
     map_put(survey->lanes->scratch, &survey->dependent, PTR_KEY(v), survey);
 }
 
-typedef struct Look {
-    const Map *values;
-    bool found;
-} Look;
-
-static void look(void *user, Inst *inst) {
-    Look *at = user;
-    for (int i = 0; i < inst->nargs; i++) at->found |= map_has(at->values, PTR_KEY(inst_operand(inst, i)));
+static bool uses_one(const void *values, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (map_has(values, PTR_KEY(inst_operand(inst, i)))) return true;
+    return false;
 }
 
-bool lanes_uses_any(const Map *values, Inst *inst) {
-    Look at = {.values = values};
-    look(&at, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look, &at);
-    return at.found;
+bool lanes_uses_any(const Map *values, const Inst *inst) {
+    return uses_one(values, inst) || inst_find(inst, uses_one, values);
 }
 
 static void find_tail(Survey *survey) {

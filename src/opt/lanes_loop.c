@@ -106,7 +106,7 @@ static bool has_few_rounds(const Inst *loop) {
 /* NULL: it is worth trying. */
 static const char *not_tried(Loops *loops, const Inst *loop) {
     Contents contents = {.options = loops->options, .loop = loop};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_into, &contents);
+    inst_walk(loop, look_into, &contents);
     if (contents.why) return contents.why;
     if (contents.leaves) return "a round may be the last";
     if (loops->options->width == 0 && !contents.rich) return "it is left to LLVM";
@@ -188,8 +188,7 @@ static Func *declare(Outline *outline) {
 
 static Func *make_func(Outline *outline) {
     capture(outline, outline->loop);
-    for (int i = 0; i < outline->loop->nregions; i++)
-        region_walk(outline->loop->regions[i], capture, outline);
+    inst_walk(outline->loop, capture, outline);
     Func *func = declare(outline);
     Region *body = func_begin(func);
     outline->map.func = func;

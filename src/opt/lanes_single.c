@@ -110,17 +110,13 @@ void lanes_one_by_one(Lanes *lanes, Inst *inst) {
 
 /* ---- sums into one place */
 
-static void look_for_use(void *user, Inst *inst) {
-    const Val **v = user;
-    for (int i = 0; i < inst->nargs && *v; i++)
-        if (ir_resolve(inst->args[i]) == *v) *v = NULL;
+static bool uses(const void *v, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst_operand(inst, i) == v) return true;
+    return false;
 }
 
-static bool is_wanted(const Lanes *lanes, const Val *v) {
-    const Val *left = v;
-    region_walk(lanes->from->body, look_for_use, &left);
-    return !left;
-}
+static bool is_wanted(const Lanes *lanes, const Val *v) { return region_find(lanes->from->body, uses, v); }
 
 static void add_pairs(Lanes *lanes, Val **terms, int count) {
     for (; count > 1; count /= 2)

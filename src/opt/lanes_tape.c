@@ -175,16 +175,14 @@ static void even_out(Lanes *lanes, Region *region) {
     }
 }
 
-static void look_for_uneven(void *user, Inst *inst) {
-    bool *any = user;
+static bool is_uneven(const void *user, const Inst *inst) {
+    (void)user;
     const TapeUse *use = inst->op == OP_tape_open ? inst->note : NULL;
-    *any |= use && use->uneven && !use->apart;
+    return use && use->uneven && !use->apart;
 }
 
 bool lanes_even_out(Lanes *lanes) {
-    bool any = false;
-    region_walk(lanes->from->body, look_for_uneven, &any);
-    if (!any) return false;
+    if (!region_find(lanes->from->body, is_uneven, NULL)) return false;
     even_out(lanes, lanes->from->body);
     ir_resolve_func(lanes->from);
     opt_ssa(lanes->from);

@@ -24,6 +24,15 @@ bool opt_is_sum(const int *uses, const Inst *inst) {
            uses[inst->results[0]->id] == 0 && opt_memory_buffer(inst->args[0]);
 }
 
+static bool is_atomic(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_atomic;
+}
+
+bool opt_has_own_sums(const Func *func) {
+    return func->body && !func->module->many_threads && region_find(func->body, is_atomic, NULL);
+}
+
 bool opt_is_of_thread(const Val *address) {
     Space space = ir_space(address->type);
     return space == SPACE_local || space == SPACE_tape;

@@ -173,7 +173,7 @@ static void visit_inst(Licm *l, Inst *inst) {
     l->loop = inst;
     l->alters = l->writes = false;
     l->doubled = (Map){0};
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
+    inst_walk(inst, find_written, l);
     for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], i == 0 ? ALWAYS : ALL);
 }
 

@@ -97,7 +97,7 @@ static void move_loads(Near *n, Region *region) {
         }
         Doing doing = {.near = n, .region = region, .number = ++number};
         note(&doing, inst);
-        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note, &doing);
+        inst_walk(inst, note, &doing);
         if (doing.writes) written = number;
         if (doing.calls) add_call(&calls, inst, number);
         if (inst->op == OP_loop) add_call(&loops, inst, number);

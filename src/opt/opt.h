@@ -91,6 +91,7 @@ uint64_t opt_hash_val(const Val *v);
 bool opt_late_sums(Func *func);
 /* Something is added to an element of a buffer, and nobody uses what was there. uses: by Val.id */
 bool opt_is_sum(const int *uses, const Inst *inst);
+bool opt_has_own_sums(const Func *func);   /* one thread runs it, and may add to buffers */
 bool opt_is_of_thread(const Val *address); /* memory of its own, or of its tapes */
 
 static inline bool is_for_tape(const Inst *inst) {

@@ -110,7 +110,7 @@ static void look_at_round(void *user, Inst *inst) {
 
 static Rounds rounds_of(const Inst *loop) {
     Rounds rounds = {.loop = loop};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_round, &rounds);
+    inst_walk(loop, look_at_round, &rounds);
     rounds.keeps_and_reads = rounds.keeps_itself && rounds.reads;
     return rounds;
 }
@@ -122,7 +122,7 @@ static void look_at_inner(void *user, Inst *inst) {
 
 static void look_at_rounds(Outline *o, const Inst *loop) {
     Rounds rounds = rounds_of(loop);
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_inner, &rounds);
+    inst_walk(loop, look_at_inner, &rounds);
     o->has_order |= rounds.keeps && rounds.reads && !rounds.keeps_and_reads;
 }
 
@@ -179,7 +179,7 @@ static void bring_operands(void *user, Inst *inst) {
 
 static void bring_all(Outline *o) {
     bring_operands(o, o->loop);
-    for (int i = 0; i < o->loop->nregions; i++) region_walk(o->loop->regions[i], bring_operands, o);
+    inst_walk(o->loop, bring_operands, o);
 }
 
 /* ---- whether it is worth it */
@@ -199,7 +199,7 @@ static bool suits(Outline *o) {
     opt_find_buffers(&o->buffers, o->loop);
     if (o->buffers.count == 0 || o->buffers.overflows) return false;
     look_at_rounds(o, o->loop);
-    for (int i = 0; i < o->loop->nregions; i++) region_walk(o->loop->regions[i], look_at, o);
+    inst_walk(o->loop, look_at, o);
     if (!o->refused) bring_all(o);
     if (o->refused || (o->adds && is_over_elements(o))) return false;
     bool has_several = o->buffers.count + o->has_tape > 1;

@@ -64,15 +64,12 @@ static void note_use(Arrays *arrays, Inst *inst, int index) {
         arrays->wanted[root->id] = true;
 }
 
-static void look_for_long(void *user, Inst *inst) {
-    *(bool *)user |= op_is_quotient_or_root(inst->op) || op_is_elementary(inst->op);
+static bool takes_long(const void *user, const Inst *inst) {
+    (void)user;
+    return op_is_quotient_or_root(inst->op) || op_is_elementary(inst->op);
 }
 
-static bool is_long(const Inst *loop) {
-    bool found = false;
-    region_walk(loop->regions[1], look_for_long, &found);
-    return found;
-}
+static bool is_long(const Inst *loop) { return region_find(loop->regions[1], takes_long, NULL); }
 
 static void visit_region(Arrays *arrays, const Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) {

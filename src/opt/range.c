@@ -114,7 +114,7 @@ static void look_at_call(void *user, Inst *inst) {
 
 bool opt_calls_keep_checks(const Inst *loop, bool if_flat) {
     Nest n = {.is_flat = if_flat};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_call, &n);
+    inst_walk(loop, look_at_call, &n);
     return n.calls;
 }
 
@@ -428,7 +428,7 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
               .has_wide_indices = r->options.register_bits <= 128 && !r->func->module->many_threads,
               .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
+    inst_walk(loop, look_at, &n);
     return n;
 }
 
@@ -457,8 +457,8 @@ static bool copy_nest(Range *r, Nest *n) {
 
 /* One that does several rounds at once. */
 static void ask_before(Range *r, Nest *n) {
-    for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], note_masked, n);
-    for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], cover_in_rounds, n);
+    inst_walk(n->loop, note_masked, n);
+    inst_walk(n->loop, cover_in_rounds, n);
     if (n->ntested == 0) return;
     range_merge_tests(n);
     require_apart(n);

@@ -643,16 +643,9 @@ static bool find_ending(Nest *n, const Inst *loop, const Val *condition, bool is
            (late ? find_late_test(n, loop, inst, late, is_alone) : find_test(n, loop, inst, is_alone));
 }
 
-static void note_leaving(void *user, Inst *inst) {
-    bool *leaves = user;
-    *leaves |= op_has(inst->op, OP_LEAVES) && inst->op != OP_continue;
-}
-
 bool range_add_loop(Nest *n, const Inst *loop) {
     const Inst *end = loop->regions[0]->last;
-    bool leaves = false;
     n->terms = 0;
     if (!end || end->op != OP_yield) return false;
-    region_walk(loop->regions[1], note_leaving, &leaves);
-    return find_ending(n, loop, inst_operand(end, 0), !leaves, NULL);
+    return find_ending(n, loop, inst_operand(end, 0), !loop_body_leaves(loop), NULL);
 }

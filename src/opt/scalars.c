@@ -21,26 +21,20 @@ typedef struct Search {
 
 static bool is_short(const Type *type) { return type->kind == TYPE_vector && type_count(type) <= LANES; }
 
-static void find_leaving(void *user, Inst *inst) {
-    *(bool *)user |= inst->op != OP_continue && op_has(inst->op, OP_LEAVES);
-}
-
 /* May a round be the last one without the counter having come to its end? */
 static bool ends_early(const Inst *loop) {
     LoopTest test;
-    bool leaves = false;
     const Inst *end = loop->regions[0]->last; /* of the condition: it may also leave, or never come there */
-    region_walk(loop->regions[1], find_leaving, &leaves);
-    if (leaves || end->op != OP_yield) return true;
+    if (loop_body_leaves(loop) || end->op != OP_yield) return true;
     const Val *more = ir_resolve(end->args[0]);
     return more->kind != VAL_inst || !loop_comparison(loop, more->inst, &test);
 }
 
-static void find_work(void *user, Inst *inst) {
-    bool *works = user;
-    if (!op_has(inst->op, OP_ELEMENTWISE)) return;
+static bool works(const void *user, const Inst *inst) {
+    (void)user;
+    if (!op_has(inst->op, OP_ELEMENTWISE)) return false;
     const Type *type = inst->results[0]->type;
-    *works |= is_short(type) && type_layout(type, LAYOUT_scalar).size <= REGISTER;
+    return is_short(type) && type_layout(type, LAYOUT_scalar).size <= REGISTER;
 }
 
 static bool is_full(const Type *type) { return type->kind == TYPE_vector && type_count(type) == FULL; }
@@ -66,7 +60,7 @@ static void look_at(void *user, Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) search->found |= is_short(inst->results[i]->type);
     for (int i = 0; i < inst->nargs; i++) search->found |= is_short(inst->args[i]->type);
     if (inst->op == OP_loop && !search->is_best && ends_early(inst))
-        region_walk(inst->regions[1], find_work, &search->is_best);
+        search->is_best = region_find(inst->regions[1], works, NULL);
 }
 
 bool opt_scalars(Func *func) {

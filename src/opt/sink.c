@@ -56,7 +56,7 @@ static void note(void *user, Inst *inst) {
 static void note_all(Sink *s, Inst *inst, int number) {
     User user = {s, number, false};
     note(&user, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note, &user);
+    inst_walk(inst, note, &user);
     if (user.changes_tapes) s->tape_changes = number;
 }
 

@@ -18,15 +18,9 @@ typedef struct Skip {
     bool changed;
 } Skip;
 
-static void look_for_derivative(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_scale || inst->op == OP_ratio || inst_has(inst, INST_FREE);
-}
-
-static bool is_of_derivative(const Inst *choice) {
-    bool found = false;
-    for (int i = 0; i < choice->nregions; i++) region_walk(choice->regions[i], look_for_derivative, &found);
-    return found;
+static bool is_of_derivative(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_scale || inst->op == OP_ratio || inst_has(inst, INST_FREE);
 }
 
 /* Does a way hand on something else than the number that the round was given, and what it adds to that? */
@@ -57,7 +51,7 @@ static bool is_choice(const Inst *inst) {
     if (inst->op != OP_if || inst->nresults == 0) return false;
     for (int i = 0; i < inst->nregions; i++)
         if (inst->regions[i]->last->op != OP_yield) return false;
-    return decides_next(inst) && is_of_derivative(inst);
+    return decides_next(inst) && inst_find(inst, is_of_derivative, NULL);
 }
 
 /* The way on which the sum is not of a zero, if there is one on which it is; else NULL. */

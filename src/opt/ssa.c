@@ -202,13 +202,7 @@ static void add_step(Inst *loop) {
 typedef struct Jumps {
     const Inst *target;
     Val *value;
-    bool continues;
 } Jumps;
-
-static void find_continue(void *user, Inst *inst) {
-    Jumps *jumps = user;
-    jumps->continues |= inst->op == OP_continue && inst->target == jumps->target;
-}
 
 static void extend_jump(void *user, Inst *inst) {
     Jumps *jumps = user;
@@ -221,8 +215,7 @@ static void turn_loop(Inst *loop) {
     const Type *boolean = type_basic(module->types, TYPE_bool);
     Name go = name_from(module->names, "go");
     Jumps jumps = {.target = loop, .value = ir_const_int(module, boolean, 0)};
-    region_walk(loop->regions[1], find_continue, &jumps);
-    if (jumps.continues && loop->nregions == 2) add_step(loop);
+    if (loop_has_continue(loop) && loop->nregions == 2) add_step(loop);
     region_walk(loop->regions[1], extend_jump, &jumps);
     Builder before = build_before(loop);
     Val *first = copy_condition(&before, loop, loop->args);

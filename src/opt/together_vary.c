@@ -54,7 +54,7 @@ static void visit_places(const Inst *inst, PlaceVisitor visit, void *user) {
 
 static void walk(Inst *inst, InstVisitor visit, void *user) {
     visit(user, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], visit, user);
+    inst_walk(inst, visit, user);
 }
 
 /* ---- what the loop writes */

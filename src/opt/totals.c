@@ -59,7 +59,7 @@ static void look_beside(void *user, Inst *inst) {
 
 static bool can_wait(const Totals *t, const Inst *sum) {
     Beside beside = {.totals = t, .mark = ir_element(inst_operand(sum, 0))->apart};
-    for (int i = 0; i < t->loop->nregions; i++) region_walk(t->loop->regions[i], look_beside, &beside);
+    inst_walk(t->loop, look_beside, &beside);
     return !beside.has_others && beside.has_moving;
 }
 
@@ -96,7 +96,7 @@ static void visit_loop(Totals *t, Inst *loop) {
     t->loop = loop;
     t->count = 0;
     t->is_opaque = loop->nregions != 2 || loop->regions[1]->last->op != OP_yield;
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], find_sum, t);
+    inst_walk(loop, find_sum, t);
     bool can = t->count > 0 && !t->is_opaque;
     for (int i = 0; i < t->count && can; i++) {
         if (!can_wait(t, t->sums[i])) continue;
@@ -112,12 +112,8 @@ static void visit_region(Totals *t, Region *region) {
     }
 }
 
-static void look_for_sums(void *user, Inst *inst) { *(bool *)user |= inst->op == OP_atomic; }
-
 bool opt_totals(Func *func) {
-    bool has_sums = false;
-    if (func->body && !func->module->many_threads) region_walk(func->body, look_for_sums, &has_sums);
-    if (!has_sums) return false;
+    if (!opt_has_own_sums(func)) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     Totals t = {.uses = region_count_uses(scratch, func->body)};
     visit_region(&t, func->body);

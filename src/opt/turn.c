@@ -73,12 +73,6 @@ static void find_reading(void *user, Inst *inst) {
 
 /* ---- whether it stays the same */
 
-typedef struct Writes {
-    const Inst *loop; /* around all of it */
-    const Val *buffer;
-    bool found;
-} Writes;
-
 /* No round is run unless the two are apart. */
 static bool is_tested(const Inst *loop, const Val *one, const Val *other) {
     const Inst *yield = loop->op == OP_loop ? loop->regions[0]->last : NULL;
@@ -103,23 +97,19 @@ static bool is_apart(const Inst *inst, const Val *one, const Val *other) {
     return region->owner;
 }
 
-static void look_for_write(void *user, Inst *inst) {
-    Writes *writes = user;
+static bool may_write(const void *user, const Inst *inst) {
+    const Reading *reading = user;
     bool calls = inst->op == OP_call && !(inst->callee->flags & FUNC_PURE);
-    writes->found |= calls || op_has(inst->op, OP_EFFECT);
-    if (!op_has(inst->op, OP_WRITES) || writes->found) return;
+    if (calls || op_has(inst->op, OP_EFFECT)) return true;
+    if (!op_has(inst->op, OP_WRITES)) return false;
     Space space = ir_space(inst->args[0]->type);
-    if (space != SPACE_buffer && space != SPACE_any) return;
+    if (space != SPACE_buffer && space != SPACE_any) return false;
     const Inst *element = opt_buffer_element(inst->args[0]);
-    writes->found |= !element || !is_apart(writes->loop, inst_operand(element, 0), writes->buffer);
+    return !element || !is_apart(reading->around, inst_operand(element, 0), reading->buffer);
 }
 
 static bool stays_the_same(const Reading *reading) {
-    Writes writes = {.loop = reading->around, .buffer = reading->buffer};
-    look_for_write(&writes, reading->around);
-    for (int i = 0; i < reading->around->nregions; i++)
-        region_walk(reading->around->regions[i], look_for_write, &writes);
-    return !writes.found;
+    return !may_write(reading, reading->around) && !inst_find(reading->around, may_write, reading);
 }
 
 /* ---- the copy */

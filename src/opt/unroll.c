@@ -368,17 +368,15 @@ static Inst *unroll_loop(Unroll *u, Inst *loop) {
     return replace_loop(u, plan);
 }
 
-static void find_sum(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_atomic && inst->index == 0;
+static bool is_sum(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_atomic && inst->index == 0;
 }
 
 /* A short loop that adds, for a target whose threads do that together. */
 static bool is_of_sums(Unroll *u, Inst *loop) {
-    bool adds = false;
     if (!module_of(u)->many_threads || loop->op != OP_loop || loop->hints.unroll) return false;
-    region_walk(loop->regions[1], find_sum, &adds);
-    if (!adds) return false;
+    if (!region_find(loop->regions[1], is_sum, NULL)) return false;
     look_at(u, loop);
     int trips = needs_block(loop, &u->jumps) ? -1 : count_trips(u, MAX_SUMS);
     return trips >= 0 && trips * size_of(loop) <= MAX_SUMS_SIZE;

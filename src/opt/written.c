@@ -114,7 +114,7 @@ static void find_nests(Writing *w, Region *region) {
         Nest nest = {.loop = inst};
         if (inst->op == OP_loop && loop_most_trips(inst) <= MOST_ROUNDS) {
             look_at(&nest, inst);
-            for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look_at, &nest);
+            inst_walk(inst, look_at, &nest);
             nest.is_alike = !nest.varies && (w->only_varying || loop_most_trips(inst) > FEW_ROUNDS);
             nest.steps = nest.stays ? 0 : ir_rehearsed_steps(w->rehearsal, inst, most_steps(&nest));
         }
@@ -154,9 +154,7 @@ static void look_for_gain(void *user, Inst *inst) {
     w->gains |= !w->nest->is_alike || map_has(&w->varying, PTR_KEY(array));
 }
 
-static void walk_nest(Writing *w, Nest *nest, InstVisitor visit) {
-    for (int i = 0; i < nest->loop->nregions; i++) region_walk(nest->loop->regions[i], visit, w);
-}
+static void walk_nest(Writing *w, Nest *nest, InstVisitor visit) { inst_walk(nest->loop, visit, w); }
 
 static Nest *nest_of(const Writing *w, const Inst *loop) {
     for (int i = 0; i < w->nests.count; i++)
@@ -206,7 +204,7 @@ static void mark(void *user, Inst *inst) {
 static void mark_nest(const Nest *nest) {
     bool is_written = true;
     mark(&is_written, nest->loop);
-    for (int i = 0; i < nest->loop->nregions; i++) region_walk(nest->loop->regions[i], mark, &is_written);
+    inst_walk(nest->loop, mark, &is_written);
 }
 
 static bool mark_chosen(const Writing *w) {

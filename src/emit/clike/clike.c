@@ -18,10 +18,9 @@ void clike_fail(Printer *p, Loc loc, const char *format, ...) {
 
 enum { WAVE_SIZE = 6 }; /* of what a thread can ask for */
 
-static void find_wave(void *user, Inst *inst) {
-    const Inst **first = user;
-    bool asks = inst->op == OP_thread_id && inst->index == WAVE_SIZE;
-    if (!*first && (inst->op == OP_wave || asks)) *first = inst;
+static bool needs_waves(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_wave || (inst->op == OP_thread_id && inst->index == WAVE_SIZE);
 }
 
 /* Of the program's own functions, the one that calls it, itself or through others of the library. */
@@ -34,8 +33,7 @@ static const Func *user_of(const Printer *p, const Func *func) {
 static void check_capabilities(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count && !(p->file->target->capabilities & TARGET_WAVES); i++) {
         const Func *func = p->reached.funcs.at[i]->func;
-        const Inst *wave = NULL;
-        region_walk(func->body, find_wave, &wave);
+        const Inst *wave = region_find(func->body, needs_waves, NULL);
         if (!wave) continue;
         const Func *who = user_of(p, func);
         clike_fail(p, func->is_library ? who->loc : wave->loc, "this target has no waves, which '%s' needs",

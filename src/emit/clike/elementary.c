@@ -39,16 +39,13 @@ const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type) {
 }
 
 /* What each round adds to in one place of memory is a sum. */
-static void find_sum(void *user, Inst *inst) {
-    const Inst **loop = user;
-    if (*loop && inst->op == OP_store && !inst_contains(*loop, inst_operand(inst, 0))) *loop = NULL;
+static bool is_sum(const void *loop, const Inst *inst) {
+    return inst->op == OP_store && !inst_contains(loop, inst_operand(inst, 0));
 }
 
 /* Do rounds hand on nothing but counters? */
 static bool are_apart(const Inst *loop) {
-    if (!clike_carries_counters(loop)) return false;
-    region_walk(loop->regions[1], find_sum, &loop);
-    return loop != NULL;
+    return clike_carries_counters(loop) && !region_find(loop->regions[1], is_sum, loop);
 }
 
 bool clike_is_turn(const Inst *inst) { return inst->op == OP_sin || inst->op == OP_cos; }

@@ -362,53 +362,43 @@ static bool chooses_derivatives(const Printer *p, const ReachedFunc *reached) {
     return look.chooses && look.is_derivative;
 }
 
-static void look_for_quotients(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_loop && clike_keeps_quotients(inst);
+static bool is_of_quotients(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_loop && clike_keeps_quotients(inst);
 }
 
 /* In loops that stay loops. */
 static bool keeps_quotients(const Printer *p, const ReachedFunc *reached) {
     (void)p;
-    bool found = false;
-    if (!reached->has_nest) region_walk(reached->func->body, look_for_quotients, &found);
-    return found;
+    return !reached->has_nest && region_find(reached->func->body, is_of_quotients, NULL);
 }
 
-typedef struct LoopSearch {
-    const Printer *p;
-    bool (*is_such)(const Printer *p, const Inst *loop);
-    bool found;
-} LoopSearch;
-
-static void look_at_loop(void *user, Inst *inst) {
-    LoopSearch *search = user;
-    search->found = search->found || (inst->op == OP_loop && search->is_such(search->p, inst));
+static bool is_sum_of_rows(const void *printer, const Inst *inst) {
+    return inst->op == OP_loop && clike_adds_rows(printer, inst);
 }
 
 static bool adds_rows(const Printer *p, const ReachedFunc *reached) {
-    LoopSearch search = {p, clike_adds_rows, false};
-    region_walk(reached->func->body, look_at_loop, &search);
-    return search.found;
+    return region_find(reached->func->body, is_sum_of_rows, p);
+}
+
+static bool is_row_by_row(const void *printer, const Inst *inst) {
+    return inst->op == OP_loop && clike_adds_row_by_row(printer, inst);
 }
 
 static bool adds_row_by_row(const Printer *p, const ReachedFunc *reached) {
-    LoopSearch search = {p, clike_adds_row_by_row, false};
-    region_walk(reached->func->body, look_at_loop, &search);
-    return search.found;
+    return region_find(reached->func->body, is_row_by_row, p);
 }
 
-static void look_for_whole_rows(void *user, Inst *inst) {
+static bool is_whole_row(const void *user, const Inst *inst) {
+    (void)user;
     const Val *row = clike_is_in_whole_row(inst) ? inst_operand(inst, 0) : NULL;
-    *(bool *)user |= row && row->kind == VAL_inst && row->inst->op == OP_elem;
+    return row && row->kind == VAL_inst && row->inst->op == OP_elem;
 }
 
 /* Of local arrays with several, which loops with rounds that do nothing go through (masked.c), row by row. */
 static bool has_whole_rows(const Printer *p, const ReachedFunc *reached) {
     (void)p;
-    bool found = false;
-    region_walk(reached->func->body, look_for_whole_rows, &found);
-    return found;
+    return region_find(reached->func->body, is_whole_row, NULL);
 }
 
 static bool waits_for_rounds(const Inst *loop) {
@@ -417,17 +407,16 @@ static bool waits_for_rounds(const Inst *loop) {
     return false;
 }
 
-static void look_for_calls(void *user, Inst *inst) {
+static bool is_call_in_turn(const void *user, const Inst *inst) {
+    (void)user;
     const Inst *loop = op_is_elementary(inst->op) && inst->op != OP_tanh ? inst_loop_around(inst) : NULL;
-    *(bool *)user |= loop && waits_for_rounds(loop);
+    return loop && waits_for_rounds(loop);
 }
 
 /* Does it call elementary functions, number by number, in loops whose rounds wait for each other? `tanh` is computed in place. */
 static bool calls_in_turn(const Printer *p, const ReachedFunc *reached) {
     (void)p;
-    bool found = false;
-    region_walk(reached->func->body, look_for_calls, &found);
-    return found;
+    return region_find(reached->func->body, is_call_in_turn, NULL);
 }
 
 /* Has it that trait, or what becomes a part of it? */

@@ -59,9 +59,9 @@ static void look_at(void *user, Inst *inst) {
     p->at->parts |= inst->op == OP_return && inst->parent != p->at->func->body;
 }
 
-static void find_wave(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_wave;
+static bool is_wave(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_wave;
 }
 
 static void number_site(void *user, Inst *inst) {
@@ -72,9 +72,7 @@ static void number_site(void *user, Inst *inst) {
 }
 
 static void find_sites(Printer *p) {
-    bool meets = false;
-    region_walk(p->at->func->body, find_wave, &meets);
-    if (!meets) return;
+    if (!region_find(p->at->func->body, is_wave, NULL)) return;
     region_walk(p->at->func->body, number_site, p);
     p->at->parts = true;
     p->at->numbers = p->at->nsites;
@@ -148,7 +146,7 @@ static void number(Phases *phases, const Region *region) {
         } else if (is_cut(phases->at, inst)) number_cut(phases, inst);
         else {
             note_plain(phases, inst);
-            for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_plain, phases);
+            inst_walk(inst, note_plain, phases);
         }
     }
 }

@@ -165,22 +165,13 @@ static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) 
     p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s", name), LEVEL_unary);
 }
 
-typedef struct Closed {
-    const Val *tape;
-    bool here;
-} Closed;
-
-static void find_close(void *user, Inst *inst) {
-    Closed *closed = user;
-    closed->here |= inst->op == OP_tape_close && ir_resolve(inst->args[0]) == closed->tape;
+static bool closes(const void *tape, const Inst *inst) {
+    return inst->op == OP_tape_close && inst_operand(inst, 0) == tape;
 }
 
 /* Without memory of the thread's own that functions share, a tape is a variable of who opens and closes it. */
 static bool is_variable(const Printer *p, const Inst *inst) {
-    Closed closed = {inst->results[0], false};
-    if (p->dialect->thread_local_) return false;
-    region_walk(inst->func->body, find_close, &closed);
-    return closed.here;
+    return !p->dialect->thread_local_ && region_find(inst->func->body, closes, inst->results[0]);
 }
 
 static void open_variable_tape(Printer *p, const Inst *inst) {

@@ -25,20 +25,13 @@ static bool is_counted(const Val *v, int depth) {
     return true;
 }
 
-typedef struct Search {
-    const Val *of;
-    bool found;
-} Search;
-
-static bool leads_to(const Search *search, Val *address) { return ir_root(address) == search->of; }
-
-static void look_at(void *user, Inst *inst) {
-    Search *search = user;
+/* Somewhere in the array? */
+static bool leads_anywhere(const void *array, const Inst *inst) {
     if (inst->op == OP_elem)
-        search->found |=
-            leads_to(search, inst->args[0]) && !is_counted(ir_resolve(inst->args[1]), MOST_DEPTH);
+        return ir_root(inst->args[0]) == array && !is_counted(inst_operand(inst, 1), MOST_DEPTH);
     for (int i = 0; i < inst->nargs && (inst->op == OP_call || inst->op == OP_offset); i++)
-        search->found |= leads_to(search, inst->args[i]);
+        if (ir_root(inst->args[i]) == array) return true;
+    return false;
 }
 
 static bool has_array(const Type *type) {
@@ -50,10 +43,9 @@ static bool has_array(const Type *type) {
 }
 
 void clike_own_array(Printer *p, const Inst *var, const char *name) {
-    Search search = {.of = var->results[0]};
     if (!p->dialect->own || !has_array(var->type)) return;
-    region_walk(p->at->func->body, look_at, &search);
-    if (search.found) clike_line(p, "%s(&%s);", clike_helper(p, p->dialect->own), name);
+    if (region_find(p->at->func->body, leads_anywhere, var->results[0]))
+        clike_line(p, "%s(&%s);", clike_helper(p, p->dialect->own), name);
 }
 
 /* ---- tapes */
@@ -64,18 +56,16 @@ static bool is_conditional(const Inst *inst) {
     return false;
 }
 
-static void look_at_tape(void *user, Inst *inst) {
-    Search *search = user;
+static bool may_grow(const void *tape, const Inst *inst) {
     bool moves = inst->op == OP_tape_grow || inst->op == OP_tape_push || inst->op == OP_tape_reach;
+    if (inst->op != OP_call && !(moves && is_conditional(inst))) return false;
     for (int i = 0; i < inst->nargs; i++)
-        if (ir_resolve(inst->args[i]) == search->of)
-            search->found |= inst->op == OP_call || (moves && is_conditional(inst));
+        if (inst_operand(inst, i) == tape) return true;
+    return false;
 }
 
 /* Where something is on a tape is known unless the tape grows in branches. */
 void clike_own_tape(Printer *p, const Inst *open, const char *name) {
-    Search search = {.of = open->results[0]};
-    if (!p->dialect->own) return;
-    region_walk(p->at->func->body, look_at_tape, &search);
-    if (search.found) clike_line(p, "%s(&%s);", clike_helper(p, p->dialect->own), name);
+    if (p->dialect->own && region_find(p->at->func->body, may_grow, open->results[0]))
+        clike_line(p, "%s(&%s);", clike_helper(p, p->dialect->own), name);
 }

@@ -285,22 +285,12 @@ bool clike_turns_rows_anew(const Printer *p, const Inst *loop) {
     return true;
 }
 
-typedef struct Found {
-    const Printer *printer;
-    bool any;
-} Found;
-
-static void look_for_rows(void *user, Inst *inst) {
-    Found *found = user;
+static bool is_of_rows(const void *printer, const Inst *inst) {
     Search search;
-    if (inst->op == OP_loop && !found->any) found->any = find_rows(found->printer, inst, &search);
+    return inst->op == OP_loop && find_rows(printer, inst, &search);
 }
 
-bool clike_has_rows(const Printer *p, const Func *func) {
-    Found found = {.printer = p};
-    region_walk(func->body, look_for_rows, &found);
-    return found.any;
-}
+bool clike_has_rows(const Printer *p, const Func *func) { return region_find(func->body, is_of_rows, p); }
 
 /* ---- the functions */
 
@@ -485,20 +475,10 @@ static bool is_far(const Inst *access, const Val *counter) {
     return is_sorted || numbers_of(access);
 }
 
-typedef struct FarSearch {
-    const Val *counter;
-    bool any;
-} FarSearch;
-
-static void look_for_far(void *user, Inst *inst) {
-    FarSearch *search = user;
-    search->any |= is_far(inst, search->counter);
-}
+static bool is_far_access(const void *counter, const Inst *inst) { return is_far(inst, counter); }
 
 static void begin_far(Printer *p, const Inst *loop, const Val *counter) {
-    FarSearch search = {.counter = counter};
-    region_walk(loop->regions[1], look_for_far, &search);
-    if (!search.any) return;
+    if (!region_find(loop->regions[1], is_far_access, counter)) return;
     p->at->far.counter = counter;
     p->at->far.name = clike_local(p, "step");
     clike_line(p, "const int64_t %s = %s();", p->at->far.name, clike_helper(p, "slope_one"));

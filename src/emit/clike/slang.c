@@ -29,22 +29,18 @@ static bool is_text_made(const Inst *inst) {
 
 /* ---- what cannot be said */
 
-typedef struct Call {
-    const Func *callee;
-    Loc loc; /* of a call; 0: none found */
-} Call;
-
-static void find_call(void *user, Inst *inst) {
-    Call *call = user;
-    if (!call->loc && inst->op == OP_call && inst->callee == call->callee) call->loc = inst->loc;
+static bool calls_from_program(const void *callee, const Inst *inst) {
+    return inst->op == OP_call && inst->callee == callee && inst->loc;
 }
 
 /* The line of the program that it belongs to: what Slope has made, to read values behind an interface, say, stands for who calls it. */
 static Loc place_of(const Printer *p, const Inst *inst) {
-    Call call = {.callee = inst->func, .loc = inst->loc ? inst->loc : inst->func->loc};
-    for (int i = 0; i < p->reached.funcs.count && !call.loc; i++)
-        region_walk(p->reached.funcs.at[i]->func->body, find_call, &call);
-    return call.loc;
+    Loc loc = inst->loc ? inst->loc : inst->func->loc;
+    for (int i = 0; i < p->reached.funcs.count && !loc; i++) {
+        const Inst *call = region_find(p->reached.funcs.at[i]->func->body, calls_from_program, inst->func);
+        if (call) loc = call->loc;
+    }
+    return loc;
 }
 
 static void refuse_inst(void *user, Inst *inst) {

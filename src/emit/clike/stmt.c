@@ -331,22 +331,6 @@ typedef struct Counter {
     bool is_short;           /* rounds read another variable; by 1 (masked.c) */
 } Counter;
 
-typedef struct Continues {
-    const Inst *loop;
-    bool any;
-} Continues;
-
-static void find_continue(void *user, Inst *inst) {
-    Continues *continues = user;
-    continues->any |= inst->op == OP_continue && inst->target == continues->loop;
-}
-
-static bool has_continue(const Inst *loop) {
-    Continues continues = {loop, false};
-    region_walk(loop->regions[1], find_continue, &continues);
-    return continues.any;
-}
-
 /* Which carried value does the condition compare first? */
 static int compared_index(const Inst *loop, bool *alone) {
     const Region *head = loop->regions[0];
@@ -367,7 +351,7 @@ static Counter find_counter(const Printer *p, const Inst *loop) {
     const Inst *end = loop->regions[1]->last;
     int64_t by;
     Counter none = {.index = -1};
-    if (loop->nregions > 2 || p->at->crosses || end->op != OP_yield || has_continue(loop)) return none;
+    if (loop->nregions > 2 || p->at->crosses || end->op != OP_yield || loop_has_continue(loop)) return none;
     Counter counter = none;
     counter.index = compared_index(loop, &counter.alone);
     if (counter.index < 0 || p->at->uses[loop->results[counter.index]->id]) return none;
@@ -491,7 +475,7 @@ static void print_condition(Printer *p, const Draft *draft, Value condition, con
 
 /* Is the body a statement of its own, which `continue` leaves so that the step follows? */
 static bool is_body_left(const Printer *p, const Inst *loop) {
-    return loop->nregions > 2 && !p->dialect->language->has_goto && has_continue(loop);
+    return loop->nregions > 2 && !p->dialect->language->has_goto && loop_has_continue(loop);
 }
 
 /* A loop that may take long looks now and then whether it is to stop: the variable that it counts its rounds with, or NULL. */

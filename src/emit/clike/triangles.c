@@ -19,17 +19,17 @@ typedef struct Triangles {
     bool adds, others; /* some add to memory, in a loop; some do not */
 } Triangles;
 
-static void look_for_sums(void *user, Inst *inst) {
-    if (inst->op != OP_store && inst->op != OP_atomic) return;
+static bool is_sum(const void *user, const Inst *inst) {
+    (void)user;
+    if (inst->op != OP_store && inst->op != OP_atomic) return false;
     const Val *root = ir_root(inst->args[0]);
-    *(bool *)user |= root->kind != VAL_inst || root->inst->op != OP_var;
+    return root->kind != VAL_inst || root->inst->op != OP_var;
 }
 
 static void look_for_triangles(void *user, Inst *inst) {
     Triangles *triangles = user;
     if (inst->op != OP_loop || !clike_is_triangle(triangles->printer, inst)) return;
-    bool adds = false;
-    if (inst_loop_around(inst)) region_walk(inst->regions[1], look_for_sums, &adds);
+    bool adds = inst_loop_around(inst) && region_find(inst->regions[1], is_sum, NULL);
     triangles->adds |= adds;
     triangles->others |= !adds;
 }

@@ -52,7 +52,7 @@ static void count_inside(void *user, Inst *inst) {
     inside->jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
     if (inst->op != OP_loop || inside->nested) return;
     inside->nested = inst;
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], count_nested, inside);
+    inst_walk(inst, count_nested, inside);
 }
 
 /* How many numbers does it carry to which each round adds? */
@@ -84,7 +84,7 @@ static bool is_one_test(const Inst *loop) {
 /* Left alone, gcc would keep it as it is. Then the name of the macro by which it does not; else NULL. */
 static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     Inside inside = {.loop = loop};
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inside, &inside);
+    inst_walk(loop, count_inside, &inside);
     int64_t once = inside.insts - inside.nested_insts;
     bool is_unrolled = inside.nested ? is_triangle(&inside) : count_sums(loop) > 0;
     if (inside.loops > 0 || !is_unrolled) return NULL;
@@ -210,10 +210,11 @@ static const char *wish_for_rounds(Printer *p, const Inst *loop) {
 
 /* ---- rows that are added up */
 
-static void find_more_than_products(void *user, Inst *inst) {
+static bool is_more_than_product(const void *user, const Inst *inst) {
+    (void)user;
     bool is_cheap =
         op_has(inst->op, OP_PURE) && !op_is_elementary(inst->op) && inst->op != OP_div && inst->op != OP_sqrt;
-    if (!is_cheap && inst->op != OP_load && inst->op != OP_yield) *(bool *)user = true;
+    return !is_cheap && inst->op != OP_load && inst->op != OP_yield;
 }
 
 static bool is_steered(const Printer *p, const Inst *loop) {
@@ -226,9 +227,8 @@ static bool is_written_out(const Printer *p, const Inst *loop) {
 }
 
 bool clike_adds_rows(const Printer *p, const Inst *loop) {
-    bool has_more = !is_steered(p, loop) || count_sums(loop) < LEAST_SUMS || is_written_out(p, loop);
-    if (!has_more) region_walk(loop->regions[1], find_more_than_products, &has_more);
-    return !has_more;
+    return is_steered(p, loop) && count_sums(loop) >= LEAST_SUMS && !is_written_out(p, loop) &&
+           !region_find(loop->regions[1], is_more_than_product, NULL);
 }
 
 static bool is_within(int64_t by, int64_t most) { return -most <= by && by <= most; }
