@@ -168,14 +168,19 @@ static bool run_region(Rehearsal *r, const Region *region) {
 
 static const Interval nothing = {1, 0, true}, anything = {0, 0, false};
 
-static void begin_with(const Rehearsal *r, const Inst *inst, Interval interval) {
+static void forget_inst(void *user, Inst *inst) {
+    const Rehearsal *r = user;
     forget_results(r, inst);
+    for (int i = 0; i < inst->nregions; i++)
+        for (int k = 0; k < inst->regions[i]->nparams; k++) r->known[inst->regions[i]->params[k]->id] = NULL;
+}
+
+static void begin_with(Rehearsal *r, Inst *inst, Interval interval) {
+    forget_inst(r, inst);
     for (int i = 0; i < inst->nresults; i++) r->seen[inst->results[i]->id] = interval;
     for (int i = 0; i < inst->nregions; i++)
-        for (int k = 0; k < inst->regions[i]->nparams; k++) {
-            r->known[inst->regions[i]->params[k]->id] = NULL;
+        for (int k = 0; k < inst->regions[i]->nparams; k++)
             r->seen[inst->regions[i]->params[k]->id] = interval;
-        }
 }
 
 static void begin_inst(void *user, Inst *inst) { begin_with(user, inst, nothing); }
@@ -287,6 +292,8 @@ bool ir_rehearse(Rehearsal *r, Inst *loop) {
     begin_with(r, loop, nothing);
     bool ends = r->steps > 0 && run_loop(r, loop);
     if (!ends) memcpy(r->seen, r->before, sizeof *r->seen * r->nvals); /* what is known of loops inside */
+    in_loop(r, loop, forget_inst); /* what they were in its last round; loops inside may be tried alone */
+    if (!ends) forget_inst(r, loop);
     map_put(r->scratch, &r->tried, PTR_KEY(loop), ends ? (void *)loop : (void *)r);
     return ends;
 }

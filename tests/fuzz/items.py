@@ -14,7 +14,7 @@ import nests
 from tree import BOOL, INDEX, INT, REAL, VOID, Function, Node, Param, Program, Text, Writer
 
 SIZE = 96       # of all buffers: indices run out of them, now and then
-LOOSE = "sums"
+LOOSE = nests.LOOSE
 BUFFERS = {"fa": "float", "fb": "float", "ia": "int", "ua": "uint", "da": "double", "ha": "half", "la": "int64_t", "pa": "Part", "va": "Five", "vb": "Five",
            LOOSE: "double"}
 FORMATS = {"float": "f", "int": "i", "uint": "I", "double": "d", "half": "e", "int64_t": "q", "Part": "fifffxxxxd", "Five": "fffff"}  # in memory

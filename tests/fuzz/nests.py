@@ -1,8 +1,9 @@
 """Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere, also behind what is read, ahead of each other, or by steps of each other, two that come nearer to each other, numbers that go round or
-are chosen; and loops
-that set elements which others then add to, or nearly so. They are text: what fails is small already."""
+are chosen; loops
+that set elements which others then add to, or nearly so; and derivatives of such nests. They are text: what fails is small already."""
 import random
 
+LOOSE = "sums"    # the buffer for what is added up in any order
 KINDS = ("int", "int", "int", "int", "int", "int", "uint", "uint", "int64_t", "int64_t", "uint64_t", "int16_t", "uint16_t")
 
 
@@ -177,4 +178,44 @@ class Nests:
             texts.append(text)
             given = self.pick("va, vb", "vb, va", "va, va") if is_struct else self.pick("fa, fb", "fb, fa", "fa, fa")
             calls.append(f"{name}({given}, {self.pick(0, 5, 17, 64, 96, 99)}, {self.pick(1, 2, 3)}, {self.pick('0.5', '-1.25')});")
+        for number in range(self.rng.randint(0, 2)):
+            texts.append(Slopes(self.rng.random()).nest(f"slopes{number}"))
+            calls.append(f"slopes{number}_grad({self.pick(0, 1, 3, 5, 9, 12, 40, 95, 96, 97)}, {self.pick(1, 2, 3, -1)});")
         return "".join(texts), calls
+
+
+class Slopes(Nests):
+    """The same loops where nothing but the sum and a local array is written, and its derivatives in both modes. These are doubles that are added up in any order, in the buffer for that."""
+
+    def read(self, names):
+        return self.pick(f"one[{self.index(names)}]", f"one[{self.index(names)}]", f"two[{self.index(names)}]", f"two[{self.index(names)}]", f"a[{self.index(names)}]", f"double({self.pick(*names)})", "x", "s",
+                         f"(s > 0 ? two[{self.index(names)}] : 0.5)")
+
+    def statement(self, names):
+        if self.chance(0.15):
+            return self.carried(names)
+        value = self.pick("{} * 0.5 + {}", "{} - {} * x", "{}", "min({}, {})", "{} * {}").format(*(self.read(names) for _ in range(2)))
+        sums = (f"s += 0.125 * ({value});", f"s = s * 0.5 + 0.125 * ({value});", f"a[{self.index(names)}] = 0.125 * ({value});", f"a[{self.index(names)}] += 0.125 * ({value});")
+        if self.chance(0.25):
+            i, j = (f"int({self.pick(*names)})" for _ in range(2))
+            test = self.pick(f"{i} > {self.pick(0, 1, 3)}", f"{i} < n - {self.pick(1, 2)}", f"{i} < {j}", f"{i} >= k && {j} < m", f"!({i} < 2)", f"{i} + {j} < n", f"{i} != {j}", f"{i} <= {j} + 1", f"{self.read(names)} > 0.5")
+            return f"if ({test}) {{ {self.pick(*sums)} }}{self.pick('', '', f' else s += one[{self.index(names)}];')}"
+        return self.pick(*sums, *sums, "packed++;", "packed++;", f"if ({self.read(names)} > 3) {self.pick('break', 'continue')};")
+
+    def nest(self, name):
+        body = self.level(self.pick(0, 1, 1, 2), [])
+        begin = f"int m = {self.pick('7', 'k + 3')};\n    double s = x;\n    int packed = {self.pick('0', '1', 'k')}, ring = {self.pick(0, 0, 2)}, best = {self.pick(0, 'k')}, next = 0;\n    double a[{self.pick(4, 7, 16)}] = {{}};\n"
+        inline = self.pick("", "", "[ForceInline] ")
+        return f"""{inline}[Differentiable] double {name}(DiffBuffer<double> one, DiffBuffer<double> two, no_diff int n, no_diff int k, double x) {{
+    {begin}    {body}
+    return s + a[1] * a[3];
+}}
+void {name}_grad(int n, int k) {{
+    let pair = DifferentialPtrPair<DiffBuffer<double>>(DiffBuffer<double>(da), DiffBuffer<double>({LOOSE}));
+    var x = diffPair(0.75l, 0.5l);
+    {LOOSE}[7] += fwd_diff({name})(pair, pair, n, k, x).d * 0.015625;
+    bwd_diff({name})(pair, pair, n, k, x, 0.5l);
+    {LOOSE}[8] += x.d;
+    for (int i = 0; i < 96; i++) {LOOSE}[i] = clamp({LOOSE}[i], -4, 4);
+}}
+"""
