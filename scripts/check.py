@@ -188,7 +188,7 @@ def is_flat_switch(body):
 
 
 def check_sizes():
-    for path in sources("src", "include"):
+    for path in [*sources("src", "include"), *sources("prelude", suffixes=(".slang",))]:
         lines = path.read_text().splitlines()
         if len(lines) > FILE_LINES:
             yield f"{shown(path)}: {len(lines)} lines; at most {FILE_LINES}"

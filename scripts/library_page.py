@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "library.md"
 FILES = [("math.slang", "Mathematics"), ("special.slang", "Special functions and constants"), ("vector.slang", "Vectors and matrices"), ("bits.slang", "Bits"), ("packing.slang", "Small numbers in words"),
          ("atomic.slang", "Memory that threads share"), ("operators.slang", "Derivatives as functions"), ("sparse.slang", "Sparse Jacobians"), ("tensor.slang", "Memory with derivatives"), ("optimize.slang", "Optimisers"), ("random.slang", "Random numbers"), ("geometry.slang", "Rotations, views, spherical harmonics"), ("texture.slang", "Textures"), ("sampler.slang", "Textures with samplers"),
-         ("torch.slang", "Tensors of PyTorch kernels"), ("slangpy.slang", "Tensors of SlangPy modules"), ("vector_coop.slang", "Cooperative vectors"), ("matrix_coop.slang", "Cooperative matrices"), ("wave.slang", "Waves"), ("raytracing.slang", "Ray tracing"), ("graphics.slang", "Graphics stages"), ("targets.slang", "Other targets"), ("glsl.slang", "GLSL: import glsl"),
+         ("torch.slang", "Tensors of PyTorch kernels"), ("slangpy.slang", "Tensors of SlangPy modules"), ("vector_coop.slang", "Cooperative vectors"), ("matrix_coop.slang", "Cooperative matrices"), ("wave.slang", "Waves"), ("raytracing.slang", "Ray tracing"), ("graphics.slang", "Graphics stages"), ("targets.slang", "Other targets"), ("glsl.slang", "GLSL: import glsl"), ("glsl_threads.slang", "GLSL: threads and waves"),
          ("core.slang", "Types, buffers, differentiation, the machine")]
 INTRODUCTION = """# The library
 

@@ -609,6 +609,7 @@ void check_differentiable_struct(Checker *c, Conformance *conformance);
 /* ---- library.c */
 void library_open(Checker *c); /* the prelude is a module, with what programs before asked for */
 const PreludeFile *library_module(const Checker *c, Str name); /* that is imported by this name, or NULL */
+const PreludeFile *library_part(const Checker *c, Str name);   /* that such a module includes */
 /* Is the name one that other implementations of the language do not have? A program that declares it means its own alone. */
 bool library_adds(const Checker *c, Name name);
 void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */

@@ -52,6 +52,7 @@ static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "d
 static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
 /* Modules of their own: what they declare is there for who imports them. */
 static const char *const module_files[] = {"glsl.slang", NULL};
+static const char *const part_files[] = {"glsl_threads.slang", NULL}; /* which these include */
 /* What Slang has not. */
 static const char *const added_files[] = {"geometry.slang",
                                           "operators.slang",
@@ -192,19 +193,23 @@ static void index_file(Syntax *syntax, int file, struct ParseFile *tokens, Prelu
 
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out) {
     for (int i = 0; i < nfiles; i++)
-        if (!is_among(module_files, &files[i])) index_file(syntax, i, read_file(syntax, &files[i]), out);
+        if (!is_among(module_files, &files[i]) && !is_among(part_files, &files[i]))
+            index_file(syntax, i, read_file(syntax, &files[i]), out);
 }
 
-const PreludeFile *library_module(const Checker *c, Str name) {
+static const PreludeFile *find_file(const Checker *c, const char *const *among, Str name) {
     const Library *library = c->config.library;
     for (int i = 0; library && i < library->nfiles; i++) {
         const PreludeFile *file = &library->texts[i];
         Str own = str_of(file->name);
         own.len -= (int)strlen(".slang");
-        if (str_eq(own, name) && is_among(module_files, file)) return file;
+        if (str_eq(own, name) && is_among(among, file)) return file;
     }
     return NULL;
 }
+
+const PreludeFile *library_module(const Checker *c, Str name) { return find_file(c, module_files, name); }
+const PreludeFile *library_part(const Checker *c, Str name) { return find_file(c, part_files, name); }
 
 /* ---- built-in types */
 

@@ -122,18 +122,33 @@ static void check_is_one(Checker *c, const Decl *file) {
     note(c, DIAG_note_declared_here, name->loc, name->name->text);
 }
 
+static Str library_text(Checker *c, const PreludeFile *file, Name *path) {
+    *path = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
+    return (Str){file->text, file->len};
+}
+
+static bool find_part(Checker *c, const Decl *module, const Decl *include, Str *text, Name *found) {
+    Str path = import_path(c, include);
+    const PreludeFile *file = module->flags & DECL_PRELUDE ? library_part(c, path) : NULL;
+    if (!file)
+        return find_file(c, path, file_of(c, include), text, found) ||
+               find_file(c, path, module->sema->file, text, found);
+    *text = library_text(c, file, found);
+    return true;
+}
+
 static void include_part(Checker *c, Decl *module, Decl *include) {
     Sema *sema = decl_sema(c, module);
-    Str path = import_path(c, include), text;
+    Str text;
     Name found;
-    if (!find_file(c, path, file_of(c, include), &text, &found) &&
-        !find_file(c, path, sema->file, &text, &found)) {
-        report_not_found(c, path, include->loc);
+    if (!find_part(c, module, include, &text, &found)) {
+        report_not_found(c, import_path(c, include), include->loc);
         return;
     }
     found = plain_path(c, found);
     if (was_included(c, sema, found)) return;
-    Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text));
+    Syntax *syntax = module->flags & DECL_PRELUDE ? c->library_syntax : c->config.syntax;
+    Decl *part = syntax_parse(syntax, source_add(c->sources, found, text));
     check_is_one(c, part);
     const Decl *implementing = find_kind(part, DECL_implementing);
     const Decl *name = find_kind(module, DECL_module_name);
@@ -244,6 +259,7 @@ Decl *module_named(Checker *c, Decl *from, Name name) {
 
 static Decl *parse_module(Checker *c, Syntax *syntax, Name path, Str text, Loc loc) {
     Decl *module = syntax_parse(syntax, source_add(c->sources, path, text));
+    if (syntax == c->library_syntax) module->flags |= DECL_PRELUDE;
     Name plain = plain_path(c, path);
     decl_sema(c, module)->file = path;
     map_put(c->arena, &c->by_path, PTR_KEY(plain), module);
@@ -277,12 +293,10 @@ static Decl *load_library_module(Checker *c, Str path, Loc loc) {
         if (!is_in_library(path)) report_not_found(c, path, loc);
         return NULL;
     }
-    Name found = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
+    Name found;
+    Str text = library_text(c, file, &found);
     Decl *known = map_get(&c->by_path, PTR_KEY(found));
-    if (known) return known;
-    Decl *module = parse_module(c, c->library_syntax, found, (Str){file->text, file->len}, loc);
-    module->flags |= DECL_PRELUDE;
-    return module;
+    return known ? known : parse_module(c, c->library_syntax, found, text, loc);
 }
 
 static Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
