@@ -177,7 +177,9 @@ typedef struct Sema {
     const Decl *came_from;   /* local of type o.D: the variable o */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;
-    Decl *ref_accessor;     /* get, set: made from this `ref` */
+    Decl *ref_accessor;     /* get, set, address: made from this `ref` */
+    Decl *address;          /* ref: the function that gives the address of its place */
+    bool gives_own;         /* ref: what it gives may be a part of the object, which has no lasting address */
     Decl *return_value;     /* func: the variable __return_val; NULL: not mentioned */
     int64_t any_value_size; /* interface */
     uint16_t image_format;  /* variable: [format(...)], see image.c; 0: none */

@@ -269,6 +269,8 @@ static void accessor_params(Checker *c, Decl *func, DeclVec *params) {
 
 static const Type *result_of(Checker *c, Env *env, Decl *func, FuncSig *sig) {
     const Type *none = type_basic(c->types, TYPE_void);
+    bool address = func->flavour == FUNC_plain && decl_sema(c, func)->ref_accessor;
+    if (address) return type_pointer(c->types, func->parent->type);
     switch ((FuncFlavour)func->flavour) {
     case FUNC_init: return this_type_of(c, decl_type_around(func));
     case FUNC_get: return func->parent->type;
@@ -350,7 +352,8 @@ static void header_of_func(Checker *c, Decl *func) {
     check_attributes(c, func);
     ensure_generics(c, func);
     DeclVec params = {0};
-    bool accessor = func->flavour == FUNC_get || func->flavour == FUNC_set || func->flavour == FUNC_ref;
+    bool accessor = func->flavour == FUNC_get || func->flavour == FUNC_set || func->flavour == FUNC_ref ||
+                    sema->ref_accessor;
     Env env = env_for_decl(c, func);
     if (func->throws) add_error_param(c, &env, func);
     if (accessor) accessor_params(c, func, &params);
@@ -476,18 +479,24 @@ static void header_of_extension(Checker *c, Decl *decl) {
     sema->target = target;
 }
 
-/* `ref { return place; }` serves as get, which reads the place, and as set, which writes it. */
+static Decl *made_from_ref(Checker *c, Decl *owner, Decl *ref, FuncFlavour flavour, Name name) {
+    Decl *made = decl_new(c->arena, DECL_func, ref->loc, name);
+    made->flavour = (uint8_t)flavour;
+    made->parent = owner;
+    made->modifiers = ref->modifiers | MODIFIER_synthesized;
+    made->flags = ref->flags;
+    decl_sema(c, made)->ref_accessor = ref;
+    return made;
+}
+
+/* `ref { return place; }` serves as get, which reads the place, as set, which writes it, and as a function that gives its address. */
 static void split_ref_accessor(Checker *c, Decl *owner, Decl *ref) {
     ensure_header(c, ref);
-    for (FuncFlavour flavour = FUNC_get; flavour <= FUNC_set; flavour++) {
-        Decl *half = decl_new(c->arena, DECL_func, ref->loc, NULL);
-        half->flavour = (uint8_t)flavour;
-        half->parent = owner;
-        half->modifiers = ref->modifiers | MODIFIER_synthesized;
-        half->flags = ref->flags;
-        decl_sema(c, half)->ref_accessor = ref;
-        vec_push(c->arena, &owner->members, half);
-    }
+    for (FuncFlavour flavour = FUNC_get; flavour <= FUNC_set; flavour++)
+        vec_push(c->arena, &owner->members, made_from_ref(c, owner, ref, flavour, NULL));
+    Decl *address = made_from_ref(c, owner, ref, FUNC_plain, name_from(c->names, "address"));
+    address->flags &= ~(uint32_t)(DECL_FWD | DECL_BWD);
+    decl_sema(c, ref)->address = address;
 }
 
 /* `property int p;` in an interface is `property int p { get; set; }`. */

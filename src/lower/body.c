@@ -362,6 +362,14 @@ static void return_into_place(Fn *f, Stmt *stmt) {
     else place_store_from(f, &place, value->address);
 }
 
+/* The address that a `ref` accessor stands for. */
+static Val *address_of_place(Fn *f, Stmt *stmt) {
+    Place place = lower_place(f, stmt->expr);
+    Val *address = place_reference(f, &place);
+    if (!address) arena_fault(f->l->arena, "a place that a ref accessor gives has no address");
+    return address;
+}
+
 /* The result of a function that says no_diff: nothing flows through it, inlined or not. */
 static void lower_into_plain(Fn *f, Expr *e, Val *to) {
     Val *temp = temp_var(f, f->sig->result, "no_diff");
@@ -374,8 +382,9 @@ static void lower_return(Fn *f, Stmt *stmt) {
     const Type *result = lower_type(f->l, f->sig->result);
     const Decl *decl = f->request->decl;
     bool plain = f->diff && f->sig->result_no_diff;
-    if (decl && decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_set)
-        return_into_place(f, stmt);
+    bool of_ref = decl && decl->sema && decl->sema->ref_accessor;
+    if (of_ref && decl->flavour == FUNC_set) return_into_place(f, stmt);
+    else if (of_ref && decl->flavour == FUNC_plain) value = address_of_place(f, stmt);
     else if (stmt->expr) {
         if (f->sig->is_init || result->kind == TYPE_void) lower_effect(f, stmt->expr);
         else if (is_simple(result)) value = detached(f, lower_value(f, stmt->expr), plain);

@@ -328,8 +328,27 @@ static Val *element_reference(Fn *f, const Place *place) {
     return build_bitcast(&f->b, element, type_pointer(f->l->types, type));
 }
 
+/* What a `ref` accessor gives, if it lies in other memory than its object: a number of its own there, or some beside each other. */
+static Val *ref_reference(Fn *f, const Place *place) {
+    Decl *property = place->decl, *ref = NULL;
+    for (int i = 0; i < property->members.count; i++)
+        if (property->members.at[i]->flavour == FUNC_ref) ref = property->members.at[i];
+    const Type *type = lower_type(f->l, place->type);
+    bool numbers = type_is_scalar(type) || type->kind == TYPE_vector;
+    numbers &= type_element(type)->kind != TYPE_bool;
+    if (!ref || property->parent->kind == DECL_interface || !numbers) return NULL;
+    if (f->diff && type_is_float(type_element(type))) return NULL; /* derivatives go by get and set */
+    check_decl_body(f->l->c, ref);
+    const Sema *sema = ref->sema;
+    if (sema->gives_own || !sema->address || (ref->flags & DECL_BODY_ERRORS)) return NULL;
+    return call_method(f, sema->address, place->subst, place->base, place->args, place->nargs);
+}
+
 Val *place_reference(Fn *f, const Place *place) {
-    if (place->kind == PLACE_accessor) return element_reference(f, place);
+    if (place->kind == PLACE_accessor) {
+        Val *element = element_reference(f, place);
+        return element ? element : ref_reference(f, place);
+    }
     bool is_lane = place->kind == PLACE_lane || (place->kind == PLACE_lanes && place->nlanes == 1);
     if (is_lane) return lane_reference(f, place);
     if (place->write_back)
