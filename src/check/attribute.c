@@ -357,6 +357,11 @@ static bool is_user_attribute(Env *env, Name name) {
     return find_attribute(found.at[0].decl, "__AttributeUsage") != NULL;
 }
 
+/* Words that programs define attributes by, too: theirs are meant then. */
+static bool is_likely_name(const char *name) {
+    return strcmp(name, "Range") == 0 || strcmp(name, "format") == 0 || strcmp(name, "ForwardPass") == 0;
+}
+
 static void unknown_attribute(Checker *c, Attribute *attribute) {
     report(c, DIAG_unknown_attribute, attribute->loc, attribute->name->text);
     VEC(Name) names = {0};
@@ -379,13 +384,14 @@ void check_attributes(Checker *c, Decl *decl) {
         Attribute *attribute = decl->attributes.at[i];
         if (attribute->used) continue;
         attribute->used = true;
+        Name written = attribute->name;
         int k = find_known(c, attribute, decl);
-        if (k < 0) {
-            Env env = env_for_decl(c, decl);
-            if (!is_user_attribute(&env, attribute->name)) unknown_attribute(c, attribute);
-        } else if (decl->kind != DECL_func &&
-                   (known_attributes[k].flags & (DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF)) &&
-                   target_of(decl) == ON_FUNC) {
+        Env env = env_for_decl(c, decl);
+        if ((k < 0 || is_likely_name(known_attributes[k].name)) && is_user_attribute(&env, written)) continue;
+        if (k < 0) unknown_attribute(c, attribute);
+        else if (decl->kind != DECL_func &&
+                 (known_attributes[k].flags & (DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF)) &&
+                 target_of(decl) == ON_FUNC) {
             report(c, DIAG_mark_accessor, attribute->loc, attribute->name->text);
         } else if (!(known_attributes[k].targets & target_of(decl))) {
             report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);

@@ -92,6 +92,7 @@ typedef struct FlowWalk {
     int no_diff;  /* > 0: under no_diff */
     int detached; /* > 0: in the argument of detach */
     bool warned;  /* about fields of a plain `this` */
+    Map told;     /* declarations of types that derivatives were dropped in, which was said */
     bool asked;   /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 

@@ -61,14 +61,18 @@ static bool is_like(const char *spelling, const char *word) {
     return common >= 2 || (length > 2 && cli_distance(spelling, word) <= 1 + (int)length / 5);
 }
 
+/* A letter that is left out is likelier than one that is replaced. */
+static int distance_of(const Row *row, const char *word) {
+    return 2 * cli_distance(row->spelling, word) - (strlen(row->spelling) > strlen(word));
+}
+
 static const char *dashes(const Row *row) { return row->spelling[1] ? "--" : "-"; }
 
 static void report_unknown(const Options *options, const char *written, const char *word) {
     const Row *meant = NULL;
     for (int i = 0; i < OPTION_COUNT; i++) {
         bool fits = (rows[i].commands & 1 << options->command) && is_like(rows[i].spelling, word);
-        if (fits && (!meant || cli_distance(rows[i].spelling, word) < cli_distance(meant->spelling, word)))
-            meant = &rows[i];
+        if (fits && (!meant || distance_of(&rows[i], word) < distance_of(meant, word))) meant = &rows[i];
     }
     if (meant)
         cli_misuse("there is no option '%s'; did you mean '%s%s'?", written, dashes(meant), meant->spelling);

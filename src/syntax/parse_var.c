@@ -127,11 +127,19 @@ static int count_stars(const Parser *p) {
     return stars;
 }
 
+/* int& r = x; */
+static void refuse_reference(Parser *p) {
+    if (!parser_at(p, TOKEN_amp) || parser_peek(p, 1)->kind != TOKEN_name) return;
+    if (!p->panic) diag_report(p->syntax->diags, DIAG_no_references, p->token->loc);
+    parser_advance(p);
+}
+
 void parse_typed_declaration(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     Expr *base = parse_base_type(p);
     if (scan_is_conjunction(p)) base = parse_all_types(p, base);
     Prefix all = *prefix;
     if (parser_take_word(p, KEYWORD_const)) all.modifiers |= MODIFIER_const;
+    refuse_reference(p);
     int stars = count_stars(p);
     if (stars && parser_peek(p, stars)->kind == TOKEN_bracket_open) { /* float*[4] x */
         base = parse_type_after(p, base);

@@ -359,10 +359,20 @@ static int scan_further_types(const Parser *p, int at) {
 
 bool scan_is_conjunction(const Parser *p) { return scan_further_types(p, p->at) > p->at; }
 
+static bool is_type_for_certain(const Parser *p, int at, int end);
+
+/* `int& r = x;`, which C++ has: nothing can be assigned to `a & b`. */
+static bool is_reference(const Parser *p, int end) {
+    if (kind_at(p, end) != TOKEN_amp || !token_is_identifier(token_at(p, end + 1))) return false;
+    TokenKind after = kind_at(p, end + 2);
+    return after == TOKEN_equal || (after == TOKEN_semicolon && is_type_for_certain(p, p->at, end));
+}
+
 bool scan_is_declaration(const Parser *p) {
     const Token *first = token_at(p, p->at);
     int end = scan_type(p, p->at);
     if (end >= 0) end = scan_further_types(p, end);
+    if (end >= 0 && is_reference(p, end)) return true;
     if (end < 0 || !token_is_identifier(token_at(p, end))) return false;
     Keyword word = token_word(token_at(p, end));
     bool infix = word == KEYWORD_is || word == KEYWORD_as;
@@ -463,7 +473,16 @@ bool scan_is_cast(const Parser *p) {
     return may && is_type_for_certain(p, first, one);
 }
 
+/* `() {` or `(int x) {`: its arrow is missing. */
+static bool lacks_arrow(const Parser *p, int close) {
+    if (kind_at(p, close + 1) != TOKEN_brace_open) return false;
+    if (close == p->at + 1) return true;
+    int end = scan_type(p, p->at + 1);
+    return end >= 0 && token_is_identifier(token_at(p, end)) &&
+           (end + 1 == close || kind_at(p, end + 1) == TOKEN_comma);
+}
+
 bool scan_is_lambda(const Parser *p) {
     int close = p->file->match[p->at];
-    return close >= 0 && kind_at(p, close + 1) == TOKEN_fat_arrow;
+    return close >= 0 && (kind_at(p, close + 1) == TOKEN_fat_arrow || lacks_arrow(p, close));
 }
