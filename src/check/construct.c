@@ -372,11 +372,38 @@ static Expr *construct_matrix(Env *env, Loc loc, const Type *type, ExprVec *args
         scalars &= t->kind != TYPE_vector && t->kind != TYPE_matrix;
     }
     bool flat_vector = args->count == 1 && args->at[0]->type->kind == TYPE_vector;
-    if (!rows && !scalars && !flat_vector) return wrong_components(env, loc, type, total);
+    if (!rows && !scalars && !flat_vector)
+        diag_portable(c->diags, loc, "a matrix of numbers and vectors that are no rows");
     Expr *e = construct_node(c, loc, type);
     for (int i = 0; i < args->count; i++)
         vec_push(c->arena, &e->args, convert_component(env, args->at[i], type->args[0]));
     return done(c, e);
+}
+
+/* In GLSL the last argument may have more numbers than are wanted: vec3(v4), vec4(v2, v4), float(v4). */
+static void drop_lanes(Env *env, const Type *type, ExprVec *args) {
+    bool is_glsl = env->decl && (decl_module(env->decl)->flags & DECL_GLSL);
+    if (!is_glsl || args->count == 0) return;
+    if (type->kind != TYPE_vector && !type_is_scalar(type)) return;
+    int before = 0, wanted = known_lanes(type);
+    for (int i = 0; i < args->count; i++) {
+        if (args->at[i]->kind == EXPR_list) return;
+        Expr *arg = args->at[i] = read_block(env, check_term(env, args->at[i]));
+        bool number = arg->type && (type_is_scalar(arg->type) || arg->type->kind == TYPE_vector);
+        int n = number ? known_lanes(arg->type) : -1;
+        if (n < 0) return;
+        if (i + 1 < args->count) before += n;
+    }
+    Expr *last = args->at[args->count - 1];
+    int kept = wanted - before;
+    if (kept <= 0 || kept >= known_lanes(last->type)) return;
+    Expr *node = expr_new(env->c->arena, EXPR_swizzle, last->loc);
+    node->a = last;
+    node->nlanes = kept;
+    for (int i = 0; i < kept; i++) node->lanes[i] = (uint8_t)i;
+    node->type = kept == 1 ? last->type->args[0] : type_vector(env->c->types, last->type->args[0], kept);
+    node->flags = EXPR_CHECKED;
+    args->at[args->count - 1] = node;
 }
 
 /* ---- the rest */
@@ -451,6 +478,7 @@ static Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     splice_expansions(env, args);
+    drop_lanes(env, type, args);
     Expr *extended = construct_by_extension(env, loc, type, args);
     if (extended) return extended;
     switch (type->kind) {

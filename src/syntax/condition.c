@@ -137,6 +137,7 @@ static Value apply(Evaluator *e, TokenKind op, Value a, Value b) {
     bool u = a.is_unsigned || b.is_unsigned;
     switch (op) {
     case TOKEN_pipe_pipe: return truth(a.bits || b.bits);
+    case TOKEN_caret_caret: return truth(!a.bits != !b.bits);
     case TOKEN_amp_amp: return truth(a.bits && b.bits);
     case TOKEN_pipe: return (Value){a.bits | b.bits, u};
     case TOKEN_caret: return (Value){a.bits ^ b.bits, u};

@@ -269,7 +269,7 @@ static int punctuation_kind(const char *at) {
     case '%': return pick(at, TOKEN_percent, '=', TOKEN_percent_equal, 0);
     case '&': return pick(at, TOKEN_amp, '=', TOKEN_amp_equal, TOKEN_amp_amp);
     case '|': return pick(at, TOKEN_pipe, '=', TOKEN_pipe_equal, TOKEN_pipe_pipe);
-    case '^': return pick(at, TOKEN_caret, '=', TOKEN_caret_equal, 0);
+    case '^': return pick(at, TOKEN_caret, '=', TOKEN_caret_equal, TOKEN_caret_caret);
     case '~': return TOKEN_tilde;
     case '!': return pick(at, TOKEN_bang, '=', TOKEN_bang_equal, 0);
     case '=': return equal_kind(at);

@@ -349,6 +349,7 @@ Decl *syntax_parse(Syntax *syntax, SourceFile *source) {
         if (parser_at(&p, TOKEN_brace_close)) parse_stray_brace(&p);
         else parse_declaration(&p, PLACE_global, &module->members);
     }
+    parse_group_size_constant(&p, &module->members);
     diags_flush(syntax->diags);
     return module;
 }

@@ -318,6 +318,23 @@ static void give_group_size(Parser *p, Decl *decl) {
     vec_push(p->arena, &decl->attributes, attribute);
 }
 
+/* The group size of the layout as a constant, gl_WorkGroupSize, that arrays can be sized by. */
+void parse_group_size_constant(Parser *p, DeclVec *out) {
+    if (p->group_size.count == 0) return;
+    Loc loc = p->group_size.at[0]->loc;
+    Expr *type = expr_new(p->arena, EXPR_name, loc), *value = expr_new(p->arena, EXPR_call, loc);
+    type->name = name_from(p->syntax->names, "uint3");
+    value->a = expr_copy(p->arena, type);
+    for (int i = 0; i < p->group_size.count; i++)
+        vec_push(p->arena, &value->args, expr_copy(p->arena, p->group_size.at[i]));
+    Decl *decl = parse_new_decl(p, DECL_var, loc, name_from(p->syntax->names, "gl_WorkGroupSize"), NULL);
+    decl->flavour = VAR_global;
+    decl->modifiers = MODIFIER_static | MODIFIER_const;
+    decl->type_expr = type;
+    decl->init = value;
+    parse_add_decl(out, p, decl);
+}
+
 /* How many tokens come before the brace of a block that is no scope; 0: it is none. */
 static int starts_open_block(const Parser *p, Place place) {
     switch (token_word(p->token)) {

@@ -59,7 +59,9 @@ static Expr *lambda(Parser *p) {
     p->parent = func;
     p->angle = 0;
     parse_parameters(p, func, false);
-    parser_expect(p, TOKEN_fat_arrow);
+    if (parser_at(p, TOKEN_brace_open) && !p->panic)
+        diag_report(p->syntax->diags, DIAG_lambda_arrow, p->token->loc);
+    else parser_expect(p, TOKEN_fat_arrow);
     for (int i = 0; i < func->params.count; i++) parser_add_local(p, func->params.at[i]->name);
     p->height = 1;
     if (parser_at(p, TOKEN_brace_open)) func->body = parse_block(p);
@@ -289,6 +291,8 @@ static Expr *member_or_call(Parser *p, Expr *base) {
 
 /* ---- binary operators */
 
+static Expr *operators(Parser *p, int lowest);
+
 static int level_of(const Parser *p) {
     TokenKind kind = (TokenKind)p->token->kind;
     if (parser_at_word(p, KEYWORD_is) || parser_at_word(p, KEYWORD_as)) return LEVEL_relation;
@@ -307,6 +311,24 @@ static Expr *type_test(Parser *p, Expr *left) {
     return parse_grown(p, expr, max_int(height, p->height));
 }
 
+static Expr *negated(Parser *p, Expr *value) {
+    Expr *expr = expr_new(p->arena, EXPR_unary, value->loc);
+    expr->op = OPERATOR_not;
+    expr->a = value;
+    return expr;
+}
+
+/* `left ^^ right` of GLSL: one of the two, `!left != !right`. */
+static Expr *one_of_two(Parser *p, Expr *left) {
+    Expr *expr = expr_new(p->arena, EXPR_binary, p->token->loc);
+    int height = p->height, level = token_level(TOKEN_caret_caret);
+    expr->op = OPERATOR_not_equal;
+    parser_advance(p);
+    expr->a = negated(p, left);
+    expr->b = negated(p, operators(p, level + 1));
+    return parse_grown(p, expr, max_int(height, p->height) + 1);
+}
+
 static Expr *operators(Parser *p, int lowest) {
     Expr *left = parse_unary(p);
     while (!p->panic) {
@@ -314,6 +336,10 @@ static Expr *operators(Parser *p, int lowest) {
         if (level == LEVEL_none || level < lowest) break;
         if (parser_at(p, TOKEN_name)) {
             left = type_test(p, left);
+            continue;
+        }
+        if (parser_at(p, TOKEN_caret_caret)) {
+            left = one_of_two(p, left);
             continue;
         }
         Expr *expr = expr_new(p->arena, EXPR_binary, p->token->loc);

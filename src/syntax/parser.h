@@ -39,7 +39,7 @@ const char *token_describe(Arena *arena, const Token *token);
 TokenKind token_closing(TokenKind open); /* of an opening bracket; TOKEN_end: it is none */
 Operator
 operator_of_token(TokenKind kind); /* also of the assignments: + for +=; OPERATOR_none: no operator */
-enum { LEVEL_none, LEVEL_lowest, LEVEL_relation = 7 };
+enum { LEVEL_none, LEVEL_lowest, LEVEL_relation = 8 };
 int token_level(TokenKind kind); /* how strongly a binary operator binds; LEVEL_none: it is none */
 
 /* ---- lexer */
@@ -300,6 +300,7 @@ typedef struct Prefix {
 } Prefix;
 
 void parse_declaration(Parser *p, Place place, DeclVec *out);
+void parse_group_size_constant(Parser *p, DeclVec *out);
 void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclVec *out);
 bool parse_starts_let(const Parser *p); /* at `let` or `var` */
 void parse_members(Parser *p, Decl *decl);
