@@ -20,6 +20,7 @@ typedef struct Exits {
     Map numbers;   /* target Inst -> number + 1 */
     Map values;    /* target Inst -> ValVec of variables */
     int ntargets;
+    int loops; /* around what is rewritten */
     bool returns_early;
     bool cut; /* some values are used where they cannot be seen */
 } Exits;
@@ -286,6 +287,7 @@ static void move_condition(Exits *x, Inst *loop) {
 }
 
 static Codes lower_loop(Exits *x, Inst *loop) {
+    x->loops++;
     Builder before = build_before(loop);
     set_state(x, &before, 0);
     if (is_left(loop->regions[0], loop->regions[0])) move_condition(x, loop);
@@ -312,6 +314,7 @@ static Codes lower_loop(Exits *x, Inst *loop) {
     }
     if (leaves.count) guard_condition(x, cond);
     loop->nregions = 2;
+    x->loops--;
     Codes outer = {0};
     int own = break_code(x, loop);
     add_codes(x, &outer, &leaves, own);
@@ -368,8 +371,9 @@ static bool is_jump(const Exits *x, const Inst *inst) {
 
 /* ---- guards: what may follow an exit, under the condition that none is under way
  *
- * They stand in one another, so that what came about in one is seen in the next; of very many, some stand behind the
- * others, and opt_reach_values makes up for that. */
+ * Behind an `if` or `switch` of which all ways but one have left, that way goes on, and there is nothing to ask. In loops one asks nevertheless, as the loop does: what is left of a round would be
+ * done on either way, and numbers chosen, where now it is not done in the last round (a gradient of sphere tracing would take 1.06 to 1.12 times as long). Guards stand in one another, so that what came about in one is seen in
+ * the next; of very many, some stand behind the others, and opt_reach_values makes up for that. */
 
 enum { MAX_GUARDS = 16 }; /* in one another */
 
@@ -377,6 +381,12 @@ typedef struct Guards {
     Region *outer, *at; /* the region that is rewritten; where its instructions go */
     int depth;
 } Guards;
+
+/* The only region of an instruction that comes to its end; NULL: there is another, or none. */
+typedef struct Way {
+    Region *region;
+    bool is_left; /* here and there */
+} Way;
 
 static void end_guards(Guards *g) {
     while (g->at != g->outer) {
@@ -387,10 +397,34 @@ static void end_guards(Guards *g) {
     g->depth = 0;
 }
 
-static void begin_guard(Exits *x, Guards *g) {
+static Way way_on(const Inst *inst) {
+    Way way = {0};
+    int ways = 0;
+    for (int i = 0; i < inst->nregions && (inst->op == OP_if || inst->op == OP_switch); i++) {
+        if (end_of(inst->regions[i])->op != OP_yield) continue;
+        way.region = inst->regions[i];
+        ways++;
+    }
+    return ways == 1 ? way : (Way){0};
+}
+
+/* What the instruction has given so far comes with the rest. */
+static void follow(Guards *g, const Way *way) {
+    const Inst *owner = way->region->owner;
+    inst_remove(end_of(way->region));
+    move_to_end(way->region, owner->next);
+    g->at = way->region;
+    g->depth++;
+}
+
+/* `way`: by which alone one comes there. */
+static void begin_guard(Exits *x, Guards *g, const Way *way) {
     if (g->depth == MAX_GUARDS) {
         end_guards(g);
         x->cut = true;
+    } else if (way->region && x->loops == 0) {
+        follow(g, way);
+        if (!way->is_left) return;
     }
     Builder b = build_at_end(g->at);
     Inst *test = build_if(&b, state_is(x, &b, 0), NULL, 0);
@@ -403,19 +437,20 @@ static void begin_guard(Exits *x, Guards *g) {
 /* ---- regions */
 
 /* An instruction with regions, the last one so far of its own. */
-static Codes lower_owner(Exits *x, Inst *inst) {
+static Codes lower_owner(Exits *x, Inst *inst, Way *way) {
     if (inst->op == OP_loop) return lower_loop(x, inst);
     if (inst->op == OP_block) return lower_block(x, inst);
     Codes exits = {0};
     for (int i = 0; i < inst->nregions; i++) {
         Codes inner = lower_region(x, inst->regions[i]);
+        if (inst->regions[i] == way->region) way->is_left = inner.count > 0;
         add_codes(x, &exits, &inner, 0);
     }
     return exits;
 }
 
 /* The exits that are under way behind it. */
-static Codes lower_inst(Exits *x, Inst *inst) {
+static Codes lower_inst(Exits *x, Inst *inst, Way *way) {
     Codes exits = {0};
     inst_resolve(inst);
     if (is_jump(x, inst)) {
@@ -429,7 +464,7 @@ static Codes lower_inst(Exits *x, Inst *inst) {
         return exits;
     }
     demote(x, inst);
-    return inst->nregions ? lower_owner(x, inst) : exits;
+    return inst->nregions ? lower_owner(x, inst, way) : exits;
 }
 
 /* Its instructions are taken out, and come back one by one, under guards where they need them. */
@@ -438,15 +473,17 @@ static Codes lower_region(Exits *x, Region *region) {
     Guards g = {.outer = region, .at = region};
     Inst *inst = region->first, *end = end_of(region);
     bool leaves = is_jump(x, end) || end->op == OP_unreachable, guard = false;
+    Way way = {0};
     region->first = region->last = NULL;
     for (Inst *next; inst; inst = next) {
         next = inst->next;
         inst->prev = inst->next = NULL;
         inst->parent = NULL;
         if (inst == end && !leaves) end_guards(&g);
-        else if (guard) begin_guard(x, &g);
+        else if (guard) begin_guard(x, &g, &way);
         inst_append(g.at, inst);
-        Codes here = lower_inst(x, inst);
+        way = way_on(inst);
+        Codes here = lower_inst(x, inst, &way);
         guard = here.count > 0;
         add_codes(x, &exits, &here, 0);
     }
