@@ -18,7 +18,8 @@
 #include <time.h>
 
 enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, MOST_SHAKES = 12, MOST_NEARER = 12 };
-enum { DEFAULT_SAMPLES = 32, DEFAULT_SECONDS = 20 };
+enum { DEFAULT_SAMPLES = 32 };
+static const double DEFAULT_SECONDS = 20;
 #define WORK_LIMIT 30000000 /* steps of loops for one function */
 
 typedef enum PartKind { PART_value, PART_fwd, PART_bwd, PART_identity, PARTS } PartKind;

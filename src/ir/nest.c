@@ -20,7 +20,7 @@ double loop_known_rounds(const Inst *loop) {
     return !known ? 0 : count < 1 ? 1 : count > 1e6 ? 1e6 : count;
 }
 
-enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048, MOST_SHORT = 160 };
+static const double MOST_ROUNDS = 8, MOST_WRITTEN = 2048, MOST_SHORT = 160;
 
 /* Instructions, with those of loops as often as they are run; more than MOST_WRITTEN: too many, or nobody knows how often. */
 static double written(const Inst *inst) {

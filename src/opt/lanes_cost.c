@@ -468,7 +468,7 @@ static Cost cost_of_all(const Lanes *lanes) {
 
 /* With registers of more than 128 bits, LLVM has a few numbers in some of them, and makes vectors of such rounds. */
 static bool is_little(const LaneOptions *options, const Inst *inst) {
-    enum { FEW = 32 };
+    static const double FEW = 32;
     bool is_whole = inst->op == OP_copy || inst->op == OP_zero;
     return is_whole && options->register_bits > 128 && words_of(ir_target(inst->args[0]->type)) <= FEW;
 }
@@ -551,7 +551,7 @@ static void count_one(void *user, Inst *inst) {
 
 /* What a loop carries, in more registers than it should have: the code generator then looks for long which to spare. */
 static double code_of_carried(const Lanes *lanes, const Inst *loop) {
-    enum { FITTING = 16 };
+    static const double FITTING = 16;
     double taken = 0;
     for (int i = 0; i < loop->nresults; i++)
         if (loop->results[i]->type->kind == TYPE_vector) taken += registers(lanes, loop->results[i]->type);
@@ -598,7 +598,7 @@ static double most_code(const Lanes *lanes) {
 
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
 bool lanes_take_long(const Lanes *lanes) {
-    enum { ALL_ELSE = 90, FOR_LOOPS = 230 };
+    static const double ALL_ELSE = 90, FOR_LOOPS = 230;
     const Rounds *rounds = lanes->rounds;
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
     if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
@@ -614,7 +614,7 @@ double lanes_code_alone(const Inst *inst) {
 
 /* LLVM would take minutes. */
 bool lanes_are_too_much(const Lanes *lanes) {
-    enum { MOST_CODE = 80000 };
+    static const double MOST_CODE = 80000;
     return code_of_wide(lanes) > MOST_CODE;
 }
 
@@ -714,7 +714,7 @@ static void look_at_threads(void *user, Inst *inst) {
 /* Kernels of little but arithmetic wait for memory, mostly, and LLVM makes vectors of the loop over threads: lanes, and their tests of indices, are in its way. What it then gains
  * by writing out short loops is not estimated. Those with more than this to do were 0.97 to 1.8 times as fast with registers of 512 bits, the others 0.7 to 1.4. */
 static bool is_left_over_threads(const Lanes *lanes, Cost cost) {
-    enum { LITTLE = 14, LITTLE_OF_NEIGHBOURS = 24 };
+    static const double LITTLE = 14, LITTLE_OF_NEIGHBOURS = 24;
     if (lanes->rounds || !has_wide_registers(lanes)) return false;
     Threads threads = {.options = lanes->options, .lanes = lanes};
     region_walk(lanes->from->body, look_at_threads, &threads);

@@ -243,7 +243,8 @@ static void find_varying(Rounds *r) {
 
 /* ---- what it would bring */
 
-enum { ROUNDS_GUESSED = 8, COST_OF_CALL = 50, MOST_CALLERS = 32 };
+enum { MOST_CALLERS = 32 };
+static const double ROUNDS_GUESSED = 8, COST_OF_CALL = 50;
 
 static double cost_of(const Inst *inst) {
     return inst->op == OP_call ? COST_OF_CALL : op_info[inst->op].cost;
