@@ -54,6 +54,7 @@ typedef enum EffectKind {
     EFFECT_memory, /* changes memory that others see: buffers, globals */
     EFFECT_output, /* that, or prints */
     EFFECT_source, /* calls what says its own derivative */
+    EFFECT_reads,  /* reads elements that have a derivative by a reference of the library */
     EFFECT_count
 } EffectKind;
 

@@ -312,3 +312,18 @@ bool check_is_ptr_diff_type(Checker *c, const Type *type, const Decl *context) {
     c->context = before;
     return result;
 }
+
+static bool holds_own_reference(Checker *c, const Type *type) {
+    if (type->kind == TYPE_array) return holds_own_reference(c, type->args[0]);
+    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+    if (!decl) return false;
+    if (decl->flags & DECL_PRELUDE) return strcmp(decl->name->text, "DiffTensorView") == 0;
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (holds_own_reference(c, check_field_type(c, type, fields.at[i]))) return true;
+    return false;
+}
+
+bool check_is_reference(Checker *c, const Type *type, const Decl *context) {
+    return check_is_ptr_diff_type(c, type, context) || holds_own_reference(c, type);
+}

@@ -1,5 +1,5 @@
-/* Effects: does a function change memory that others see? And does it read what has a derivative by a function's own word, so that
- * derivatives come out although none go in?
+/* Effects: does a function change memory that others see? And does it read what has a derivative by a function's own word, or by
+ * a reference, so that derivatives come out although none go in?
  *
  * Such memory is a buffer, what a pointer leads to, a global variable. It is changed by assignments, by arguments for out and inout
  * parameters, by the library's functions on buffers, and by functions that do one of these. What is called by way of an interface
@@ -52,15 +52,35 @@ static bool is_source_itself(const Search *s, Decl *callee) {
            ((callee->flags & DECL_REQUIREMENT) && check_is_differentiable(s->c, callee, DIFF_bwd));
 }
 
-static void search_callee(Search *s, Decl *callee, const Expr *object) {
-    if (callee->kind != DECL_func) return;
-    s->found |=
-        (s->kind == EFFECT_source ? is_source_itself(s, callee) : is_effect_itself(s, callee, object)) ||
-        check_has_effect(s->c, callee, s->kind);
+/* An element of a tensor or buffer of the library. */
+static bool reads_itself(const Search *s, Decl *callee) {
+    const FuncSig *sig = signature_of(s->c, callee);
+    bool reference =
+        (callee->flags & DECL_PRELUDE) && sig->has_this && check_is_reference(s->c, sig->this_type, callee);
+    return reference && check_is_diff_type(s->c, sig->result, callee) &&
+           check_is_differentiable(s->c, callee, DIFF_bwd);
 }
 
+static bool has_it_itself(const Search *s, Decl *callee, const Expr *object) {
+    switch (s->kind) {
+    case EFFECT_source: return is_source_itself(s, callee);
+    case EFFECT_reads: return reads_itself(s, callee);
+    case EFFECT_memory:
+    case EFFECT_output: return is_effect_itself(s, callee, object);
+    case EFFECT_count: break;
+    }
+    return false;
+}
+
+static void search_callee(Search *s, Decl *callee, const Expr *object) {
+    if (callee->kind != DECL_func) return;
+    s->found |= has_it_itself(s, callee, object) || check_has_effect(s->c, callee, s->kind);
+}
+
+static bool is_of_reading(const Search *s) { return s->kind == EFFECT_source || s->kind == EFFECT_reads; }
+
 static void search_call(Search *s, const Expr *e) {
-    bool writes = s->kind != EFFECT_source && e->decl->kind == DECL_func;
+    bool writes = !is_of_reading(s) && e->decl->kind == DECL_func;
     const FuncSig *sig = writes ? signature_of(s->c, e->decl) : NULL;
     for (int i = 0; sig && i < e->args.count; i++) {
         int param = sig_param_of(sig, e->args.count, i);
@@ -87,7 +107,7 @@ static void search_written(Search *s, const Expr *place) {
 static void search_expr(Search *s, const Expr *e) {
     if (!e || s->found) return;
     if (e->kind == EXPR_invoke && e->decl) search_call(s, e);
-    if (s->kind == EFFECT_source) search_accessor(s, e, FUNC_get);
+    if (is_of_reading(s)) search_accessor(s, e, FUNC_get);
     else if (e->kind == EXPR_assign || e->kind == EXPR_update) search_written(s, e->a);
     search_expr(s, e->a);
     search_expr(s, e->b);

@@ -50,17 +50,19 @@ static bool gives_derivative(FlowWalk *w, const FlowCall *call) {
     return call->context ? is_diff_type(w, call, sig->result) : flow_is_diff(w, call->type);
 }
 
-/* A view of the library that has the place of its derivatives with it. */
-static bool is_own_reference(const Type *type) {
-    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
-    return decl && (decl->flags & DECL_PRELUDE) && strcmp(decl->name->text, "DiffTensorView") == 0;
+/* One that the caller has as a constant has nothing to lose. */
+static bool is_no_diff_argument(const Expr *arg) {
+    while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren ||
+                   (arg->kind == EXPR_decl && arg->a && arg->decl->kind == DECL_var)))
+        arg = arg->a;
+    return arg && arg->kind == EXPR_decl && arg->decl->kind == DECL_var &&
+           (arg->decl->modifiers & MODIFIER_no_diff);
 }
 
 static bool takes_reference(FlowWalk *w, const FlowCall *call) {
     for (int i = 0; call->context && i < call->sig.nparams; i++) {
         const ParamSig *param = &call->sig.params[i];
-        if (!param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context)) return true;
-        if (i == 0 && call->sig.has_this && is_own_reference(param->type)) return true;
+        if (!param->no_diff && check_is_reference(w->c, param->type, call->context)) return true;
     }
     return false;
 }
@@ -176,16 +178,28 @@ static const Subst *subst_if_made(Checker *c, Decl *func, const Subst *subst) {
     return func->sema->fwd.decl || func->sema->bwd.decl ? NULL : subst;
 }
 
+/* It reads elements that have a derivative, and is not differentiable itself. */
+static bool reads_by_reference(FlowWalk *w, const FlowCall *call) {
+    const Expr *site = call->site;
+    if (site->kind != EXPR_invoke || site->nmodes || call->derived != call->callee) return false;
+    if (!takes_reference(w, call) || is_no_diff_argument(site->a)) return false;
+    for (int i = 0; i < site->args.count; i++)
+        if (is_no_diff_argument(site->args.at[i])) return false;
+    return check_has_effect(w->c, call->callee, EFFECT_reads);
+}
+
 /* The pairs that a derivative changes are its very result. */
 static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
     const Flow *in = joined_args(w, call, false), *out = flow_moves(in) ? NULL : in;
-    if (flow_moves(in)) {
+    bool reads = !flow_moves(in) && reads_by_reference(w, call);
+    if (flow_moves(in) || reads) {
         Loss loss = {
             .cause = call->site, .loc = call->site->loc, .call = call->site, .callee = call->derived};
         loss.modes = lost;
-        loss.indirect = !in->carries && flow_indirect(w->arena, in) == in; /* as all that went in */
+        loss.indirect =
+            reads || (!in->carries && flow_indirect(w->arena, in) == in); /* as all that went in */
         out = flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
-        if (in->carries) check_memory(w, call);
+        if (!reads && in->carries) check_memory(w, call);
     }
     write_outputs(w, call, call->site->nmodes ? out : flow_indirect(w->arena, out));
     if (w->no_diff || call->sig.result_no_diff) return NULL;
