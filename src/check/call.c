@@ -800,6 +800,11 @@ static bool has_bad_arg(ExprVec *args) {
 
 #define MAX_CANDIDATES 4000
 
+/* A function that cannot be seen from here is no candidate. */
+static bool is_hidden(Env *env, const Decl *decl) {
+    return !decl_visible_from(env->c, decl, env->decl) && !satisfies_public_requirement(env->c, decl);
+}
+
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet) {
     Checker *c = env->c;
     splice_expansions(env, args);
@@ -813,6 +818,7 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
         return error_expr(c, loc);
     }
     Attempt *attempts = arena_array(c->arena, Attempt, list->count), *best = NULL, *tied = NULL;
+    const Decl *hidden = NULL;
     for (int i = 0; i < list->count; i++) {
         Attempt *attempt = &attempts[i];
         attempt->candidate = &list->at[i];
@@ -821,9 +827,17 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
                                          list->modes, list->nmodes);
         attempt_candidate(env, attempt, args);
         if (attempt->failure) continue;
+        if (is_hidden(env, list->at[i].decl)) {
+            hidden = list->at[i].decl;
+            continue;
+        }
         int order = best ? compare(c, attempt, best) : -1;
         if (order < 0) best = attempt, tied = NULL;
         else if (order == 0) tied = attempt;
+    }
+    if (!best && hidden && !quiet) {
+        report_not_visible(c, loc, hidden);
+        return error_expr(c, loc);
     }
     if (!best) return quiet ? NULL : report_no_match(env, loc, list, attempts, args);
     if (tied) return report_tie(env, loc, list, best, tied, args);

@@ -216,6 +216,7 @@ const Decl *find_local_decl(const Stmt *stmt,
 void type_vec_add_once(Checker *c, TypeVec *types, const Type *type);
 void candidates_add(Checker *c, Candidates *list, Candidate candidate);
 void report_unknown_name(Env *env, Expr *expr, Name name);
+void report_not_visible(Checker *c, Loc loc, const Decl *decl);
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name);
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name);
 void note_instead(Checker *c, Name name, const char *meant); /* "did you mean", and what to write */

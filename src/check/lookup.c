@@ -490,6 +490,12 @@ static bool is_known_unknown(Env *env, Name name) {
     return false;
 }
 
+void report_not_visible(Checker *c, Loc loc, const Decl *decl) {
+    const char *name = decl->name ? decl->name->text : "[]";
+    report(c, DIAG_not_visible, loc, name);
+    note(c, DIAG_note_declared_here, decl->loc, name);
+}
+
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
     if (!c->diags->muted && is_known_unknown(env, name)) return;

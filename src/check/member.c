@@ -176,9 +176,7 @@ static bool report_hidden(Env *env, Loc loc, const Candidates *list) {
         if (decl_visible_from(c, decl, env->decl)) return false;
         if (satisfies_public_requirement(c, decl)) return false;
     }
-    Decl *decl = list->at[0].decl;
-    report(c, DIAG_not_visible, loc, decl->name ? decl->name->text : "[]");
-    note(c, DIAG_note_declared_here, decl->loc, decl->name ? decl->name->text : "[]");
+    report_not_visible(c, loc, list->at[0].decl);
     return true;
 }
 
