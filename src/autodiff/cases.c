@@ -34,13 +34,12 @@ static const Inst *select_of(Val *address) {
     return root && root->kind == VAL_inst && root->inst->op == OP_select ? root->inst : NULL;
 }
 
-/* Each select is looked at once: `p = c ? p + 1 : p` leads to the one before by both ways. Null is no object. */
+/* Each select is looked at once: `p = c ? p + 1 : p` leads to the one before by both ways. Null is no object, but may stand beside some. */
 static const Choice *look_at(Cases *x, const Inst *select) {
     Choice *choice = map_get(&x->choices, PTR_KEY(select));
     if (choice) return choice;
     choice = arena_new(x->ad->arena, Choice);
     map_put(x->ad->arena, &x->choices, PTR_KEY(select), choice);
-    if (val_is_const(inst_operand(select, 1)) || val_is_const(inst_operand(select, 2))) return choice;
     for (int i = 1; i <= 2; i++) {
         const Inst *before = select_of(inst_operand(select, i));
         const Choice *inner = before ? look_at(x, before) : NULL;
@@ -65,11 +64,19 @@ static bool gives_address(const Inst *inst) {
     return false;
 }
 
+/* Addresses are compared as numbers. */
+static Val *operand_of(const Inst *inst, int i) {
+    Val *v = inst_operand(inst, i);
+    bool is_number = op_has(inst->op, OP_COMPARES) && v->kind == VAL_inst && v->inst->op == OP_bitcast;
+    return is_number ? inst_operand(v->inst, 0) : v;
+}
+
 static const Inst *choice_in(Cases *x, const Inst *inst) {
     if (inst->nregions || op_has(inst->op, OP_ENDS) || gives_address(inst)) return NULL;
     for (int i = 0; i < inst->nargs; i++) {
-        bool is_used = ir_role(inst, i) != ROLE_value && !(inst->op == OP_store && i == 1);
-        const Inst *select = is_used ? choice_of(x, inst_operand(inst, i)) : NULL;
+        bool is_used = ir_role(inst, i) != ROLE_value || op_has(inst->op, OP_COMPARES);
+        bool is_kept = inst->op == OP_bitcast || (inst->op == OP_store && i == 1);
+        const Inst *select = is_used && !is_kept ? choice_of(x, operand_of(inst, i)) : NULL;
         if (select) return select;
     }
     return NULL;
@@ -94,9 +101,10 @@ static Val *in_case(void *user, Builder *b, Val *v) {
 static Inst *copy_in_case(Ad *ad, Builder *b, Inst *inst, Case *which) {
     Val **args = arena_array(ad->arena, Val *, inst->nargs + 1);
     for (int i = 0; i < inst->nargs; i++) {
-        Val *arg = inst_operand(inst, i);
-        bool is_chosen = arg->type->kind == TYPE_pointer && ir_root(arg) == which->select->results[0];
-        args[i] = is_chosen ? build_place_again(b, arg, in_case, which) : arg;
+        Val *arg = inst_operand(inst, i), *address = operand_of(inst, i);
+        bool is_chosen = address->type->kind == TYPE_pointer && ir_root(address) == which->select->results[0];
+        args[i] = is_chosen ? build_place_again(b, address, in_case, which) : arg;
+        if (is_chosen && address != arg) args[i] = build_bitcast(b, args[i], arg->type);
     }
     Inst *copy = clone_with(b, inst, args);
     build_yield(b, copy->results, copy->nresults);

@@ -16,6 +16,8 @@
  *
  * What an instruction with regions gives comes through others inside of it; all of them hand on numbers, if everything that they choose
  * between (the sources) is made outside, where it can be selected. Those inside whose values stay inside come later, for themselves.
+ * Of an address in a variable (a place) it is enough that the variable is there before: indices that are computed inside are handed on beside the number, and
+ * so is how far an address has been moved on since it was chosen, `p = p + 1`.
  * A local array of references hands them on, too: it becomes one of numbers, if all that is put into it was made before it. If its elements are structs, each of their references
  * has an array of numbers of its own.
  * What stood there before is of no use to anyone then, and goes when the code is cleaned up. */
@@ -38,8 +40,8 @@ typedef struct Copied {
 
 /* A local array, or a field of its elements, that hands on what is stored in it. */
 struct Array {
-    Val *var, *numbers;
-    const int *fields; /* from the variable to it */
+    Val *var, **numbers; /* by part */
+    const int *fields;   /* from the variable to it */
     int nfields;
     Array *next; /* of the same variable */
     VEC(Inst *) loads, stores;
@@ -49,19 +51,21 @@ struct Array {
 typedef struct Choose {
     Ad *ad;
     const AdFunc *f;
-    const Type *type; /* of numbers */
-    int *uses;        /* by id, as it was before the first branch */
-    uint32_t nuses;   /* ids that are known to it */
-    Map done;         /* results that are handed on by number */
-    Map arrays;       /* Val of a var -> Array, the first of them */
-    Map escaped;      /* Val of a var that something else is done with */
+    const Type *type, *index_type; /* of numbers, and of indices beside them */
+    int *uses;                     /* by id, as it was before the first branch */
+    uint32_t nuses;                /* ids that are known to it */
+    Map done;                      /* results that are handed on by number */
+    Map arrays;                    /* Val of a var -> Array, the first of them */
+    Map escaped;                   /* Val of a var that something else is done with */
     bool changed;
     /* of the choice at hand */
     const Inst *root; /* outermost of its members; or an array: the first of them */
     VEC(Member) members;
     VEC(Array *) handing; /* arrays that are members */
     ValVec sources;
-    Map of;          /* Val that a member gives -> its number */
+    Map of;          /* Val that a member gives -> its parts: the number; indices; by how much it was moved */
+    int nindices;    /* of the source that has most of them */
+    bool moves;      /* what was chosen is moved on */
     Map inside;      /* Val -> how often members use it */
     Map asked;       /* values: whether one may have a counterpart */
     bool fit, pairs; /* all sources are made outside of the root, or before it; some may have counterparts */
@@ -176,11 +180,59 @@ static Val **choice(const Member *member, int k) {
     return &inst->regions[k]->last->args[member->index];
 }
 
+/* ---- places */
+
+static bool is_step(const Val *v) {
+    return v->kind == VAL_inst &&
+           (v->inst->op == OP_field || v->inst->op == OP_elem || v->inst->op == OP_offset);
+}
+
+/* What was chosen, and then moved on; NULL: it is something else. */
+static Val *moved_from(const Choose *x, Val *v) {
+    if (is_outside(x, v) || !is_step(v)) return NULL;
+    Val *base = v;
+    while (!is_outside(x, base) && base->kind == VAL_inst && base->inst->op == OP_offset)
+        base = inst_operand(base->inst, 0);
+    bool is_chosen = !is_outside(x, base) && (handed_on_by(x, base) || array_of(x, base));
+    return is_chosen && base != v ? base : NULL;
+}
+
+/* An index on the way to a place, if it is computed inside; else NULL. */
+static Val *inner_index(const Choose *x, const Val *step) {
+    Val *index = step->inst->op == OP_field ? NULL : inst_operand(step->inst, 1);
+    return index && !is_outside(x, index) ? index : NULL;
+}
+
+/* The indices that are computed inside, into `indices` unless that is NULL: how many; -1: it is no place in something outside. */
+static int indices_of(const Choose *x, const Val *place, Val **indices) {
+    if (is_outside(x, place)) return 0;
+    if (!is_step(place)) return -1;
+    int count = indices_of(x, inst_operand(place->inst, 0), indices);
+    Val *index = inner_index(x, place);
+    if (count < 0 || !index) return count;
+    if (indices) indices[count] = index;
+    return count + 1;
+}
+
+/* Are they the same but for indices that are computed inside? */
+static bool is_same_place(const Choose *x, const Val *a, const Val *b) {
+    if (val_is_same(a, b)) return true;
+    if (is_outside(x, a) || is_outside(x, b) || a->inst->op != b->inst->op ||
+        a->inst->index != b->inst->index)
+        return false;
+    bool alike = a->inst->op == OP_field || (inner_index(x, a) && inner_index(x, b)) ||
+                 val_is_same(inst_operand(a->inst, 1), inst_operand(b->inst, 1));
+    return alike && is_same_place(x, inst_operand(a->inst, 0), inst_operand(b->inst, 0));
+}
+
 static void add_source(Choose *x, Val *v) {
-    x->fit &= is_outside(x, v);
+    int count = indices_of(x, v, NULL);
+    x->fit &= count >= 0;
+    if (!x->fit) return;
     x->pairs |= may_have_counterpart(x, v);
+    if (count > x->nindices) x->nindices = count;
     for (int i = 0; i < x->sources.count; i++)
-        if (val_is_same(x->sources.at[i], v)) return;
+        if (is_same_place(x, x->sources.at[i], v)) return;
     vec_push(x->ad->arena, &x->sources, v);
 }
 
@@ -194,6 +246,9 @@ static void add_array(Choose *x, Array *array) {
 }
 
 static void add(Choose *x, Val *v) {
+    Val *base = moved_from(x, v);
+    x->moves |= base != NULL;
+    if (base) v = base;
     Inst *inst = handed_on_by(x, v);
     Array *array = x->root->op == OP_var && !is_outside(x, v) ? array_of(x, v) : NULL;
     if (array) add_array(x, array);
@@ -215,8 +270,9 @@ static void begin(Choose *x, const Inst *root) {
     x->root = root;
     x->members.count = x->handing.count = x->sources.count = 0;
     x->of = x->inside = x->asked = (Map){0};
+    x->nindices = 0;
     x->fit = true;
-    x->pairs = false;
+    x->pairs = x->moves = false;
 }
 
 static void collect(Choose *x) {
@@ -235,50 +291,96 @@ static void collect(Choose *x) {
 
 /* ---- numbers in place of references */
 
-static Val *number_of(const Choose *x, Val *v) {
-    Val *number = map_get(&x->of, PTR_KEY(v));
-    for (int i = 0; !number && i < x->sources.count; i++)
-        if (val_is_same(x->sources.at[i], v)) return ir_const_int(x->ad->m, x->type, i);
-    return number;
+static int nparts(const Choose *x) { return 1 + x->nindices + x->moves; }
+
+static const Type *part_type(const Choose *x, int part) { return part == 0 ? x->type : x->index_type; }
+
+static Val **make_parts(Choose *x, const Val *v) {
+    Val **parts = arena_array(x->ad->arena, Val *, nparts(x));
+    map_put(x->ad->arena, &x->of, PTR_KEY(v), parts);
+    return parts;
 }
 
-static void set_number(Choose *x, const Val *v, Val *number) {
-    map_put(x->ad->arena, &x->of, PTR_KEY(v), number);
+static Val **parts_of_source(Choose *x, Val *v) {
+    Val **parts = make_parts(x, v), **indices = arena_array(x->ad->arena, Val *, nparts(x));
+    int count = indices_of(x, v, indices), number = 0;
+    while (!is_same_place(x, x->sources.at[number], v)) number++;
+    parts[0] = ir_const_int(x->ad->m, x->type, number);
+    for (int i = 1; i < nparts(x); i++) {
+        Builder b = v->kind == VAL_inst ? build_after(v->inst) : (Builder){0};
+        parts[i] = i <= count ? build_convert(&b, indices[i - 1], x->index_type)
+                              : ir_const_int(x->ad->m, x->index_type, 0);
+    }
+    return parts;
 }
 
-/* The number comes out of it, and goes into the regions of a loop; what goes in is told when all are there. */
+static Val **parts_of(Choose *x, Val *v) {
+    Val **parts = map_get(&x->of, PTR_KEY(v)), *base = parts ? NULL : moved_from(x, v);
+    if (parts) return parts;
+    if (!base) return parts_of_source(x, v);
+    Val **before = parts_of(x, inst_operand(v->inst, 0));
+    Builder b = build_after(v->inst);
+    Val *by = build_convert(&b, inst_operand(v->inst, 1), x->index_type);
+    int last = nparts(x) - 1;
+    parts = make_parts(x, v);
+    for (int i = 0; i < last; i++) parts[i] = before[i];
+    parts[last] = build_binary(&b, OP_add, before[last], by);
+    return parts;
+}
+
+/* The parts come out of it, and go into the regions of a loop; what goes in is told when all are there. */
 static void make_room(Choose *x, const Member *member) {
     Inst *inst = member->inst;
-    Name name = inst->results[member->index]->name;
-    if (inst->op == OP_select) {
-        Builder b = build_before(inst);
-        inst = build_inst(&b, OP_select, inst->args, 3, 0, 0);
+    Val *result = inst->results[member->index], **parts = make_parts(x, result);
+    Builder b = build_before(inst);
+    for (int i = 0; i < nparts(x); i++) {
+        Inst *gives = inst->op == OP_select ? build_inst(&b, OP_select, inst->args, 3, 0, 0) : inst;
+        parts[i] = inst_add_result(gives, part_type(x, i), result->name);
     }
-    set_number(x, member->inst->results[member->index], inst_add_result(inst, x->type, name));
-    if (inst->op == OP_loop)
-        for (int k = 0; k < 2; k++)
-            set_number(x, inst->regions[k]->params[member->index],
-                       region_add_param(inst->regions[k], x->type, name));
+    for (int k = 0; inst->op == OP_loop && k < 2; k++) {
+        Val **inner = make_parts(x, inst->regions[k]->params[member->index]);
+        for (int i = 0; i < nparts(x); i++)
+            inner[i] = region_add_param(inst->regions[k], part_type(x, i), result->name);
+    }
 }
 
 static void hand_on(Choose *x, const Member *member) {
     Inst *inst = member->inst;
+    Val **gives = parts_of(x, inst->results[member->index]);
     for (int k = 0; k < choices_of(inst); k++) {
-        Val *number = number_of(x, ir_resolve(*choice(member, k)));
-        if (inst->op == OP_select) inst->prev->args[1 + k] = number;
-        else inst_add_arg(inst->op == OP_loop && k == 0 ? inst : inst->regions[k]->last, number);
+        Val **parts = parts_of(x, ir_resolve(*choice(member, k)));
+        for (int i = 0; i < nparts(x); i++) {
+            if (inst->op == OP_select) gives[i]->inst->args[1 + k] = parts[i];
+            else inst_add_arg(inst->op == OP_loop && k == 0 ? inst : inst->regions[k]->last, parts[i]);
+        }
     }
 }
 
 /* ---- references by number */
 
+static Val *place_by_indices(const Choose *x, Builder *b, Val *source, Val **indices, int *used) {
+    if (is_outside(x, source)) return source;
+    const Inst *step = source->inst;
+    Val *base = place_by_indices(x, b, inst_operand(step, 0), indices, used);
+    if (step->op == OP_field) return build_field(b, base, step->index);
+    Val *index = inner_index(x, source) ? indices[(*used)++] : inst_operand(step, 1);
+    return step->op == OP_elem ? build_elem(b, base, index, inst_has(step, INST_UNCHECKED))
+                               : build_offset(b, base, index);
+}
+
+static Val *source_at(const Choose *x, Builder *b, int number, Val **parts) {
+    int used = 0;
+    Val *source = place_by_indices(x, b, x->sources.at[number], parts + 1, &used);
+    return x->moves && !val_is_const(source) ? build_offset(b, source, parts[nparts(x) - 1]) : source;
+}
+
 static void select_by_number(Choose *x, Builder b, Val *v) {
     bool is_used = v->id >= x->nuses || x->uses[v->id] > (int)(uintptr_t)map_get(&x->inside, PTR_KEY(v));
     if (!is_used) return;
-    Val *chosen = x->sources.at[x->sources.count - 1], *number = number_of(x, v);
+    Val **parts = parts_of(x, v), *chosen = source_at(x, &b, x->sources.count - 1, parts);
     for (int i = x->sources.count - 2; i >= 0; i--) {
-        Val *is = build_binary(&b, OP_eq, number, ir_const_int(x->ad->m, x->type, i));
-        chosen = build_select(&b, is, x->sources.at[i], chosen);
+        Val *is = build_binary(&b, OP_eq, parts[0], ir_const_int(x->ad->m, x->type, i));
+        chosen = build_select(&b, is, source_at(x, &b, i, parts), chosen);
     }
     v->forward = chosen;
 }
@@ -304,49 +406,56 @@ static const Type *field_type(const Type *record, int field) {
     return type_record(record)->fields[field].type;
 }
 
-static const Type *type_of_numbers(const Choose *x, const Type *type, const int *fields) {
-    if (type->kind == TYPE_record) return type_of_numbers(x, field_type(type, *fields), fields + 1);
-    if (type->kind != TYPE_array) return x->type;
-    return type_array(x->ad->m->types, type_of_numbers(x, type->args[0], fields), type_length(type));
+static const Type *type_of_parts(const Choose *x, const Type *type, const int *fields, const Type *part) {
+    if (type->kind == TYPE_record) return type_of_parts(x, field_type(type, *fields), fields + 1, part);
+    if (type->kind != TYPE_array) return part;
+    return type_array(x->ad->m->types, type_of_parts(x, type->args[0], fields, part), type_length(type));
 }
 
 /* Of an element, or of all the numbers that belong to what is there. */
-static Val *address_of_number(Builder *b, const Array *array, const Val *address) {
-    if (address == array->var) return array->numbers;
-    const Inst *part = address->inst;
-    Val *of = address_of_number(b, array, inst_operand(part, 0));
-    return part->op == OP_field ? of
-                                : build_elem(b, of, inst_operand(part, 1), inst_has(part, INST_UNCHECKED));
+static Val *address_of_part(Builder *b, const Array *array, const Val *address, int part) {
+    if (address == array->var) return array->numbers[part];
+    const Inst *step = address->inst;
+    Val *of = address_of_part(b, array, inst_operand(step, 0), part);
+    return step->op == OP_field ? of
+                                : build_elem(b, of, inst_operand(step, 1), inst_has(step, INST_UNCHECKED));
 }
 
 static void make_array(Choose *x, Array *array) {
     Inst *var = array->var->inst;
     Builder b = build_before(var);
-    array->numbers = build_var(&b, type_of_numbers(x, var->type, array->fields), array->var->name,
-                               inst_has(var, INST_RAW));
+    array->numbers = arena_array(x->ad->arena, Val *, nparts(x));
+    for (int i = 0; i < nparts(x); i++) {
+        const Type *type = type_of_parts(x, var->type, array->fields, part_type(x, i));
+        array->numbers[i] = build_var(&b, type, array->var->name, i == 0 && inst_has(var, INST_RAW));
+    }
     for (int i = 0; i < array->loads.count; i++) {
         Inst *load = array->loads.at[i];
         Builder at = build_before(load);
-        Val *address = address_of_number(&at, array, inst_operand(load, 0));
-        set_number(x, load->results[0], build_load(&at, address));
+        Val **parts = make_parts(x, load->results[0]);
+        for (int k = 0; k < nparts(x); k++)
+            parts[k] = build_load(&at, address_of_part(&at, array, inst_operand(load, 0), k));
     }
 }
 
 static void store_numbers(Choose *x, const Array *array) {
     for (int i = 0; i < array->stores.count; i++) {
         Inst *store = array->stores.at[i];
+        Val **parts = parts_of(x, inst_operand(store, 1));
         Builder at = build_before(store);
-        Val *address = address_of_number(&at, array, inst_operand(store, 0));
-        build_store(&at, address, number_of(x, inst_operand(store, 1)));
+        for (int k = 0; k < nparts(x); k++)
+            build_store(&at, address_of_part(&at, array, inst_operand(store, 0), k), parts[k]);
         inst_remove(store);
     }
     for (int i = 0; i < array->copies.count; i++) {
         Inst *copy = array->copies.at[i].copy;
         Builder at = build_before(copy);
-        Val *to = address_of_number(&at, array, inst_operand(copy, 0)),
-            *from = address_of_number(&at, array->copies.at[i].from, inst_operand(copy, 1));
-        if (to->type->args[0]->kind == TYPE_array) build_copy(&at, to, from);
-        else build_store(&at, to, build_load(&at, from));
+        for (int k = 0; k < nparts(x); k++) {
+            Val *to = address_of_part(&at, array, inst_operand(copy, 0), k),
+                *from = address_of_part(&at, array->copies.at[i].from, inst_operand(copy, 1), k);
+            if (to->type->args[0]->kind == TYPE_array) build_copy(&at, to, from);
+            else build_store(&at, to, build_load(&at, from));
+        }
     }
 }
 
@@ -443,6 +552,81 @@ static void note_use(void *user, Inst *inst) {
     }
 }
 
+/* ---- places that differ in an index */
+
+static Val *select_index(const Choose *x, Builder *b, Val *condition, Val *one, Val *other) {
+    if (val_is_same(one, other)) return one;
+    return build_select(b, condition, build_convert(b, one, x->index_type),
+                        build_convert(b, other, x->index_type));
+}
+
+static bool is_moved(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_offset; }
+
+/* Whether a place is to be compared with another by what it was moved from: not if the other was moved on from there, too. */
+static bool is_from_before(const Val *one, const Val *other) {
+    return is_moved(one) && !(is_moved(other) && val_is_same(inst_operand(other->inst, 0), one));
+}
+
+/* The place that is one or the other, if they differ in indices only; else NULL. */
+static Val *either_place(const Choose *x, Builder *b, Val *condition, Val *one, Val *other) {
+    bool moved = is_from_before(one, other), other_moved = is_from_before(other, one);
+    if (val_is_same(one, other)) return one;
+    if (moved || other_moved) {
+        Val *zero = ir_const_int(x->ad->m, x->index_type, 0),
+            *base = either_place(x, b, condition, moved ? inst_operand(one->inst, 0) : one,
+                                 other_moved ? inst_operand(other->inst, 0) : other);
+        if (!base) return NULL;
+        Val *by = moved ? inst_operand(one->inst, 1) : zero,
+            *other_by = other_moved ? inst_operand(other->inst, 1) : zero;
+        return build_offset(b, base, select_index(x, b, condition, by, other_by));
+    }
+    if (!is_step(one) || !is_step(other) || one->inst->op != other->inst->op ||
+        one->inst->index != other->inst->index)
+        return NULL;
+    Val *base = either_place(x, b, condition, inst_operand(one->inst, 0), inst_operand(other->inst, 0));
+    if (!base || one->inst->op == OP_field) return base ? build_field(b, base, one->inst->index) : NULL;
+    Val *index = select_index(x, b, condition, inst_operand(one->inst, 1), inst_operand(other->inst, 1));
+    return build_elem(b, base, index,
+                      inst_has(one->inst, INST_UNCHECKED) && inst_has(other->inst, INST_UNCHECKED));
+}
+
+/* `c ? p + 1 : p` is p + (c ? 1 : 0): one way, not two. */
+static void join_places(void *user, Inst *inst) {
+    Choose *x = user;
+    if (inst->op != OP_select || inst->results[0]->type->kind != TYPE_pointer) return;
+    Builder b = build_before(inst);
+    b.loc = inst->loc;
+    Val *place = either_place(x, &b, inst_operand(inst, 0), inst_operand(inst, 1), inst_operand(inst, 2));
+    if (!place) return;
+    inst->results[0]->forward = place;
+    inst_remove(inst);
+    x->changed = true;
+}
+
+/* ---- the order of variables */
+
+static bool holds_references(const Type *type) {
+    if (type->kind == TYPE_array) return holds_references(type->args[0]);
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields; i++)
+        if (holds_references(type_record(type)->fields[i].type)) return true;
+    return type->kind == TYPE_pointer || type->kind == TYPE_buffer;
+}
+
+/* What references lead to is made before what holds references. */
+static void move_up_variables(Region *region) {
+    Inst *first = NULL;
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        for (int i = 0; i < inst->nregions; i++) move_up_variables(inst->regions[i]);
+        if (inst->op != OP_var) continue;
+        bool holds = holds_references(inst->type);
+        if (!first && holds) first = inst;
+        if (!first || holds) continue;
+        inst_remove(inst);
+        inst_insert_before(first, inst);
+    }
+}
+
 /* ---- all of it */
 
 static void hand_on_numbers(Choose *x) {
@@ -495,8 +679,13 @@ static void count_uses(Choose *x) {
 }
 
 bool ad_choose_by_number(Ad *ad, const AdFunc *f) {
-    Choose x = {.ad = ad, .f = f, .type = type_basic(ad->m->types, TYPE_int)};
+    Choose x = {.ad = ad,
+                .f = f,
+                .type = type_basic(ad->m->types, TYPE_int),
+                .index_type = type_basic(ad->m->types, TYPE_int64)};
+    region_walk(f->flat->body, join_places, &x);
     count_uses(&x);
+    move_up_variables(f->flat->body);
     region_walk(f->flat->body, note_use, &x);
     walk_arrays(&x, f->flat->body);
     if (x.changed) count_uses(&x);
