@@ -77,7 +77,7 @@ typedef enum AdFact {
     AD_effects,     /* beyond its parameters: output, buffers, globals */
     AD_disturbs,    /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_reads,       /* it reads numbers that are neither its own nor those of its parameters, nor constants */
-    AD_looks_back, /* a backward derivative of the user reads by a pointer that has a counterpart, not in that */
+    AD_looks_back,  /* a backward derivative of the user reads by a pointer, and not in its counterpart */
     AD_fact_count
 } AdFact;
 typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;
@@ -194,6 +194,8 @@ UserPlaces ad_user_bwd(Ad *ad, const Func *of, bool has_state);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has(Ad *ad, AdFunc *f, AdFact fact);
 bool ad_is_sink(Ad *ad, const CallPlan *plan);
+/* The variables that an address may lead into are added; false: it is not known when it leads into which. */
+bool ad_find_objects(Ad *ad, Val *address, ValVec *objects);
 bool ad_reads_primal(Ad *ad, Func *custom); /* by a pointer that has a counterpart, not in that */
 /* Generated code calls a derivative that the user wrote, and that cannot be differentiated though it gives what should be. */
 bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan);
@@ -366,8 +368,7 @@ bool ad_reaches_elsewhere(Ad *ad, Func *func);
 bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in normal form; true: it changed */
 
 /* ---- cases.c */
-bool ad_has_shadow(Ad *ad, Val *address); /* it leads into an object that may carry derivatives */
-bool ad_do_by_cases(Ad *ad, Func *flat);  /* in normal form; true: it changed */
+bool ad_do_by_cases(Ad *ad, Func *flat); /* in normal form; true: it changed */
 
 /* ---- counted.c */
 bool ad_compute_counted(Func *flat); /* in normal form; true: it changed */
@@ -429,6 +430,8 @@ Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divis
 
 /* ---- transpose.c */
 void ad_transpose(Ad *ad, Making *making);
+/* Variables that the custom derivative of a call reads by the address that it is given as the argument of a leaf. */
+ValVec ad_objects_read(Ad *ad, const CallNote *note, int leaf);
 
 /* ---- idle.c */
 /* An `if`, taken to go to that region of it. */
@@ -516,6 +519,9 @@ Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* 
 /* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in
  * the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its forward pass if it has one. */
 Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b);
+/* An address that leads into copies of variables as they are behind `after`, for use in the reverse. */
+Val *ad_keep_address(Ad *ad, const Making *making, Inst *after, Builder *b, Val *address,
+                     const ValVec *objects);
 /* An object as it is behind `after`, for use in the reverse. */
 Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object);
 

@@ -24,7 +24,8 @@ typedef struct Choice {
     int ways;      /* by which an address comes there; those beyond MOST_CASES are not counted */
 } Choice;
 
-bool ad_has_shadow(Ad *ad, Val *address) {
+/* It leads into an object that may carry derivatives. */
+static bool has_shadow(Ad *ad, Val *address) {
     const Val *root = address->type->kind == TYPE_pointer && ad_is_object(address) ? ad_root(address) : NULL;
     return root && root->type->kind == TYPE_pointer && ad_differential(ad, root->type->args[0]);
 }
@@ -44,7 +45,7 @@ static const Choice *look_at(Cases *x, const Inst *select) {
         const Inst *before = select_of(inst_operand(select, i));
         const Choice *inner = before ? look_at(x, before) : NULL;
         bool has_cases = inner && inner->is_among;
-        choice->is_among |= has_cases || ad_has_shadow(x->ad, inst_operand(select, i));
+        choice->is_among |= has_cases || has_shadow(x->ad, inst_operand(select, i));
         choice->ways += has_cases ? inner->ways : 1;
     }
     if (choice->ways > MOST_CASES) choice->ways = MOST_CASES + 1;

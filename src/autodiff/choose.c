@@ -71,7 +71,7 @@ typedef struct Choose {
     bool fit, pairs; /* all sources are made outside of the root, or before it; some may have counterparts */
 } Choose;
 
-/* ---- what has a counterpart */
+/* ---- what has a counterpart, or must be found again in the reverse: a variable */
 
 static bool is_dual_param(const Choose *x, const Val *v) {
     const Leaves *leaves = &x->f->leaves;
@@ -96,7 +96,7 @@ static bool may_give_counterpart(Choose *x, const Inst *inst, int index) {
 static bool may_have_counterpart(Choose *x, Val *v) {
     if (val_is_const(v) || map_has(&x->asked, PTR_KEY(v))) return false;
     map_put(x->ad->arena, &x->asked, PTR_KEY(v), v);
-    if (ad_has_shadow(x->ad, v)) return true;
+    if (v->type->kind == TYPE_pointer && ad_is_object(v)) return true;
     if (v->kind == VAL_param && v->region->owner) return may_give_counterpart(x, v->region->owner, v->index);
     if (v->kind == VAL_param) return is_dual_param(x, v);
     if (v->inst->nregions) return may_give_counterpart(x, v->inst, v->index);

@@ -236,6 +236,40 @@ bool ad_reads_primal(Ad *ad, Func *custom) {
     return is_in_body(&x, search_reads);
 }
 
+/* ---- variables that addresses lead into */
+
+typedef struct Objects {
+    Ad *ad;
+    Map seen;
+    ValVec *found;
+    bool is_handed_on; /* by a branch or loop */
+} Objects;
+
+static void find_objects(Objects *x, Val *address) {
+    Val *root = ir_root(address);
+    if (map_has(&x->seen, PTR_KEY(root))) return;
+    map_put(x->ad->arena, &x->seen, PTR_KEY(root), x);
+    const Inst *from = root->kind == VAL_inst    ? root->inst
+                       : root->kind == VAL_param ? root->region->owner
+                                                 : NULL;
+    if (from && from->op == OP_select) {
+        find_objects(x, inst_operand(from, 1));
+        find_objects(x, inst_operand(from, 2));
+    } else if (from && from->nregions) {
+        x->is_handed_on = true;
+        if (from->op == OP_loop) find_objects(x, inst_operand(from, root->index));
+        for (int i = from->op == OP_loop; i < from->nregions; i++)
+            if (from->regions[i]->last->op == OP_yield)
+                find_objects(x, inst_operand(from->regions[i]->last, root->index));
+    } else if (ad_is_object(root)) vec_push(x->ad->arena, x->found, root);
+}
+
+bool ad_find_objects(Ad *ad, Val *address, ValVec *objects) {
+    Objects x = {.ad = ad, .found = objects};
+    find_objects(&x, address);
+    return !x.is_handed_on || objects->count == 0;
+}
+
 /* ---- calls that only read */
 
 typedef struct Reading {
@@ -298,6 +332,14 @@ int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady) {
 
 static void search_body(Search *search, AdFunc *f);
 
+static bool takes_plain_pointer(const CallPlan *plan) {
+    const Leaves *leaves = &plan->callee->leaves;
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].type->kind == TYPE_pointer && !leaves->at[i].dual && !leaves->at[i].by_ref)
+            return true;
+    return false;
+}
+
 static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
     if (plan->kind == CALL_derived) search_body(search, plan->callee);
     if (search->fact == AD_sources && ad_is_unmarked_custom(search->ad, search->in, plan))
@@ -308,7 +350,7 @@ static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
         return;
     }
     if (search->fact == AD_looks_back) {
-        search->found |= ad_reads_primal(search->ad, plan->custom);
+        search->found |= takes_plain_pointer(plan) || ad_reads_primal(search->ad, plan->custom);
         return;
     }
     search->found |= search->fact == AD_sources || (mode == AD_bwd && ad_is_sink(search->ad, plan));

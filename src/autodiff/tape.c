@@ -125,17 +125,50 @@ Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *
     return again;
 }
 
+/* ---- variables that are read by their addresses */
+
+static Val *copy_of(void *user, Builder *b, Val *v) {
+    (void)b;
+    return map_get(user, PTR_KEY(v));
+}
+
+/* The address as it was, in copies of the variables that it may lead into. */
+static Val *restore_objects(Ad *ad, const Making *making, Builder *b, Val *address, const ValVec *objects) {
+    Map copies = {0};
+    for (int i = objects->count - 1; i >= 0; i--) {
+        const Val *object = objects->at[i];
+        Val *copy = build_var(b, object->type->args[0], object->name, false);
+        save_object(ad, b, making->reverse_tape, copy, true);
+        map_put(ad->arena, &copies, PTR_KEY(object), copy);
+    }
+    return build_place_again(b, address, copy_of, &copies);
+}
+
+Val *ad_keep_address(Ad *ad, const Making *making, Inst *after, Builder *b, Val *address,
+                     const ValVec *objects) {
+    Builder behind = build_after(after);
+    for (int i = 0; i < objects->count; i++) save_object(ad, &behind, making->tape, objects->at[i], false);
+    return restore_objects(ad, making, b, address, objects);
+}
+
+/* ---- arguments */
+
 /* Pushed in order around the primal call, popped in the opposite order in the reverse. */
 Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b) {
     const CallPlan *plan = &note->plan;
     Inst *call = note->primal;
     const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
     Val **kept = arena_array(ad->arena, Val *, leaves->count + 1);
+    ValVec *objects = arena_array(ad->arena, ValVec, leaves->count + 1);
     Builder before = build_before(call), after = build_after(call);
     for (int i = 0; i < leaves->count; i++) {
         const Leaf *leaf = &leaves->at[i];
         bool state = plan->pass && ad_is_state(plan, i);
         Val *arg = leaf->in >= 0 ? ir_resolve(note->args[i]) : NULL;
+        objects[i] = ad_objects_read(ad, note, i);
+        for (int k = 0; k < objects[i].count; k++)
+            save_object(ad, &before, making->tape, objects[i].at[k], false);
+        if (objects[i].count) continue;
         if (!leaf->by_ref) kept[i] = state ? call->results[leaf->out] : arg;
         else if (!state && ad_is_stable(making, arg, call)) kept[i] = arg;
         else if (state || leaf->dir != DIR_out)
@@ -146,6 +179,10 @@ Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Buil
             const Leaf *leaf = &leaves->at[i];
             bool state = plan->pass && ad_is_state(plan, i);
             if (kept[i] || state != states || leaf->in < 0) continue;
+            if (objects[i].count) {
+                kept[i] = restore_objects(ad, making, b, note->args[i], &objects[i]);
+                continue;
+            }
             kept[i] = build_var(b, leaf->type, note->args[i]->name, false);
             if (state || leaf->dir != DIR_out) save_object(ad, b, making->reverse_tape, kept[i], true);
         }

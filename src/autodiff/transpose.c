@@ -456,26 +456,52 @@ static Val **kept_flags(Tr *t, Builder *b, const CallNote *note) {
     return flags;
 }
 
-/* A variable holds something else by the time that a custom derivative would read it, or nothing at all. Pointers that have a counterpart
- * are there for that, and stay if nothing else is read. */
-static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst) {
+static bool takes_pointer(const CallPlan *plan, int i) {
+    const Leaf *leaf = &(plan->pass ? plan->pass : plan->callee)->leaves.at[i];
+    return leaf->in >= 0 && !leaf->by_ref && leaf->type->kind == TYPE_pointer;
+}
+
+/* Pointers that have a counterpart are there for that, and nothing else may be read. */
+ValVec ad_objects_read(Ad *ad, const CallNote *note, int leaf) {
     const CallPlan *plan = &note->plan;
-    bool is_custom = plan->kind == CALL_custom;
-    bool looks_back =
-        is_custom ? ad_reads_primal(t->ad, plan->custom) : ad_has(t->ad, plan->callee, AD_looks_back);
+    ValVec objects = {0};
+    if (takes_pointer(plan, leaf)) ad_find_objects(ad, note->args[leaf], &objects);
+    bool has_counterpart = objects.count && (plan->pass ? plan->pass : plan->callee)->leaves.at[leaf].dual;
+    if (has_counterpart && !ad_reads_primal(ad, plan->custom)) objects.count = 0;
+    return objects;
+}
+
+/* A variable holds something else by the time that a custom derivative would read it by its address, or nothing at all: it is kept. That takes to know which one it is. */
+static void refuse_unknown_objects(Tr *t, const CallNote *note, const Inst *inst) {
+    const CallPlan *plan = &note->plan;
     const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
     for (int i = 0; i < leaves->count; i++) {
-        const Leaf *leaf = &leaves->at[i];
-        if (leaf->in < 0 || leaf->by_ref || leaf->type->kind != TYPE_pointer) continue;
-        bool reads = leaf->dual ? looks_back : is_custom;
-        if (reads && ad_is_object(note->args[i]))
+        ValVec objects = {0};
+        bool are_known = !takes_pointer(plan, i) || ad_find_objects(t->ad, note->args[i], &objects);
+        if (!are_known && ad_objects_read(t->ad, note, i).count)
             diag_report(t->ad->m->diags, DIAG_address_in_reverse, inst->loc);
+    }
+}
+
+/* Likewise for one that is called further inside, if nothing changes on the way there. */
+static void keep_objects(Back *x) {
+    Tr *t = x->t;
+    if (!ad_has(t->ad, x->callee, AD_looks_back)) return;
+    x->kept = arena_array(t->ad->arena, Val *, x->callee->leaves.count + 1);
+    for (int i = 0; i < x->callee->leaves.count; i++) {
+        Val *arg = x->callee->leaves.at[i].in >= 0 ? ir_resolve(x->note->args[i]) : NULL;
+        ValVec objects = {0};
+        bool are_known = !takes_pointer(&x->note->plan, i) || ad_find_objects(t->ad, arg, &objects);
+        x->kept[i] =
+            objects.count ? ad_keep_address(t->ad, t->making, x->note->primal, x->b, arg, &objects) : arg;
+        if (!are_known || (objects.count && ad_has(t->ad, x->callee, AD_effects)))
+            diag_report(t->ad->m->diags, DIAG_address_in_reverse, x->note->primal->loc);
     }
 }
 
 /* A derivative written by the user gets the primal arguments as they were at the call. */
 static void t_custom(Back *x, Adjoints *adj, const Inst *inst) {
-    refuse_local_addresses(x->t, x->note, inst);
+    refuse_unknown_objects(x->t, x->note, inst);
     const Made *made = ad_bwd_adapter(x->t->ad, &x->note->plan);
     x->present = kept_flags(x->t, x->b, x->note);
     x->duals = kept_duals(x->t, x->b, x->note);
@@ -493,12 +519,21 @@ static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reve
     return free;
 }
 
+static bool leads_to_object(Ad *ad, const Leaf *leaf, const Inst *call) {
+    ValVec objects = {0};
+    if (leaf->in >= 0 && leaf->type->kind == TYPE_pointer)
+        ad_find_objects(ad, call->args[leaf->in], &objects);
+    return objects.count > 0;
+}
+
 /* Is the call made once more in the reverse? It must find its arguments as they were. */
 static bool is_made_again(Tr *t, const AdFunc *callee, const Inst *call) {
     bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
-    for (int i = 0; i < callee->leaves.count && again; i++)
-        again = !callee->leaves.at[i].by_ref ||
-                ad_is_stable(t->making, call->args[callee->leaves.at[i].in], call);
+    for (int i = 0; i < callee->leaves.count && again; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        again = leaf->by_ref ? ad_is_stable(t->making, call->args[leaf->in], call)
+                             : !leads_to_object(t->ad, leaf, call);
+    }
     return again &&
            !ad_gives_references(&callee->leaves); /* the counterparts are made by the pass that is run */
 }
@@ -553,9 +588,9 @@ static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
         ad_refuse_endless(t->ad, x->callee);
         return;
     }
-    refuse_local_addresses(t, x->note, call);
     bool again = is_made_again(t, x->callee, call);
     x->duals = kept_duals(t, x->b, x->note);
+    keep_objects(x);
     extend_call(x, again ? call_again(x, reverse) : call, reverse, again);
     pass_back(x, &reverse->prop, adj);
 }

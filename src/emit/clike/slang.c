@@ -43,8 +43,16 @@ static Loc place_of(const Printer *p, const Inst *inst) {
     return loc;
 }
 
+static bool takes_null(const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (is_pointer(inst->args[i]->type) && val_is_const(ir_resolve(inst->args[i]))) return true;
+    return false;
+}
+
 static void refuse_inst(void *user, Inst *inst) {
     Printer *p = user;
+    if (takes_null(inst))
+        clike_fail(p, place_of(p, inst), "this needs a pointer; what is printed as Slang has none");
     if (inst->op == OP_abort) clike_fail(p, place_of(p, inst), "Slang has no 'abort'");
     if (inst->op == OP_buffer_counter)
         clike_fail(p, place_of(p, inst), "the counter of a buffer cannot be reached in Slang");
