@@ -494,7 +494,7 @@ static void lower_exits_for_ad(void *user, Func *func) {
     opt_lower_exits(func);
 }
 
-/* Compilers of C gain less where loops are written out, and derivatives in Slang are there to be read. */
+/* Derivatives in Slang are there to be read. */
 static void clean_for_ad(void *user, Func *func) {
     const Unit *unit = user;
     opt_sroa_func(func, (SroaOptions){.keep_opaque = true});

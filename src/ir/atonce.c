@@ -166,8 +166,8 @@ static bool carries_numbers(const Region *body) {
 
 int loop_rounds_at_once(const Inst *loop) {
     enum { REGISTER = 128 };
-    enum { LEAST_DEAR = 2, LEAST_CHEAP = 100 };  /* one of both: quotients and roots, or much of all */
-    enum { LEAST_DONE = 4, LEAST_BETWEEN = 16 }; /* for each number that is moved; for each function */
+    enum { LEAST_DEAR = 2, LEAST_CHEAP = 60 };   /* one of both: quotients and roots, or much of all */
+    enum { LEAST_DONE = 3, LEAST_BETWEEN = 16 }; /* for each number that is moved; for each function */
     static const double most_in_vain = 0.85;     /* of what several at once gain at best */
     Arithmetic all = {.loop = loop};
     if (loop->nregions != 2 || carries_numbers(loop->regions[1])) return 1;

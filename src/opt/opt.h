@@ -58,8 +58,8 @@ bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is comput
 bool opt_rejoin(Func *func);      /* rejoin.c: a loop over parts of a loop is that loop */
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
-/* written.c: short nests over local arrays; only_varying: if the rounds of a loop in one of them differ in number */
-bool opt_write_out(Func *func, bool only_varying);
+/* written.c: short nests over local arrays; for_source: a compiler of C makes code of them */
+bool opt_write_out(Func *func, bool for_source);
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
 bool opt_direct_sums(Func *func); /* direct.c: on a GPU, sums that are kept for a buffer go there at once */
 bool opt_copies(Func *func);      /* copies.c: on a GPU, groups copy elements that all threads read */

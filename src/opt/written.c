@@ -9,7 +9,7 @@
  * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out. Nests
  * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are.
  *
- * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than number by number. Those with loops inside that differ may be long, such as factors of 6 x 6; but
+ * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than number by number. In C they stay if they compute exp and the like, of which there are vectors in loops alone. Those with loops inside that differ may be long, such as factors of 6 x 6; but
  * not over weights that many items share, as each of these then has a sum of its own, and there are too few registers for those. */
 #include "opt.h"
 
@@ -30,6 +30,7 @@ typedef struct Nest {
     bool varies;    /* it depends on the round how many a loop inside has */
     bool is_alike;  /* not, and it stays unless it shares an array with one that does */
     bool is_shared; /* it reads what the items of a loop have in common */
+    bool computes;  /* exp and the like */
     bool stays;
 } Nest;
 
@@ -42,7 +43,7 @@ typedef struct Writing {
     Map varying;   /* those of nests that vary */
     Nest *nest;    /* at work; NULL: outside of all */
     bool gains, loses, changed;
-    bool only_varying;
+    bool for_source;
 } Writing;
 
 /* ---- which nests could be */
@@ -102,10 +103,16 @@ static void look_at(void *user, Inst *inst) {
     nest->is_shared |= reads_shared(nest, inst);
     bool is_loop = inst->op == OP_loop;
     nest->varies |= is_loop && has_free_ends(inst);
+    nest->computes |= op_is_elementary(inst->op);
     nest->stays |= is_loop ? inst->hints.unroll || inst->hints.checkpoint : is_long_call(inst);
 }
 
 static bool may_be_long(const Nest *nest) { return nest->varies && !nest->is_shared; }
+
+/* Compilers of C make vectors of functions in loops alone. */
+static bool stays_alike(const Writing *w, const Nest *nest) {
+    return loop_most_trips(nest->loop) > FEW_ROUNDS || (w->for_source && (nest->computes || nest->is_shared));
+}
 
 static int most_steps(const Nest *nest) { return may_be_long(nest) ? MOST_LONG : MOST_STEPS; }
 
@@ -115,7 +122,7 @@ static void find_nests(Writing *w, Region *region) {
         if (inst->op == OP_loop && loop_most_trips(inst) <= MOST_ROUNDS) {
             look_at(&nest, inst);
             inst_walk(inst, look_at, &nest);
-            nest.is_alike = !nest.varies && (w->only_varying || loop_most_trips(inst) > FEW_ROUNDS);
+            nest.is_alike = !nest.varies && stays_alike(w, &nest);
             nest.steps = nest.stays ? 0 : ir_rehearsed_steps(w->rehearsal, inst, most_steps(&nest));
         }
         if (nest.steps) vec_push(w->scratch, &w->nests, nest);
@@ -126,15 +133,20 @@ static void find_nests(Writing *w, Region *region) {
 
 /* ---- which of them gain */
 
-static const Val *array_of(const Inst *inst) {
+/* A variable, or in C a parameter: the derivative is a part of a loop over items only if all that it is given are numbers then. */
+static bool is_array(const Writing *w, const Val *root) {
+    return root->kind == VAL_inst ? root->inst->op == OP_var
+                                  : w->for_source && root->kind == VAL_param && !root->region->owner;
+}
+
+static const Val *array_of(const Writing *w, const Inst *inst) {
     const Val *root = inst->op == OP_elem ? ir_root(inst->args[0]) : NULL;
-    bool is_local = root && root->kind == VAL_inst && root->inst->op == OP_var;
-    return is_local && !val_is_const(inst_operand(inst, 1)) ? root : NULL;
+    return root && is_array(w, root) && !val_is_const(inst_operand(inst, 1)) ? root : NULL;
 }
 
 static void note_remaining(void *user, Inst *inst) {
     Writing *w = user;
-    const Val *array = array_of(inst);
+    const Val *array = array_of(w, inst);
     if (!array || (w->nest && is_counted(w->nest, inst_operand(inst, 1), DEPTH))) return;
     w->changed |= !map_has(&w->remaining, PTR_KEY(array));
     map_put(w->scratch, &w->remaining, PTR_KEY(array), inst);
@@ -142,13 +154,13 @@ static void note_remaining(void *user, Inst *inst) {
 
 static void note_varying(void *user, Inst *inst) {
     Writing *w = user;
-    const Val *array = array_of(inst);
+    const Val *array = array_of(w, inst);
     if (array) map_put(w->scratch, &w->varying, PTR_KEY(array), inst);
 }
 
 static void look_for_gain(void *user, Inst *inst) {
     Writing *w = user;
-    const Val *array = array_of(inst);
+    const Val *array = array_of(w, inst);
     if (!array) return;
     w->loses |= map_has(&w->remaining, PTR_KEY(array));
     w->gains |= !w->nest->is_alike || map_has(&w->varying, PTR_KEY(array));
@@ -219,9 +231,9 @@ static bool mark_chosen(const Writing *w) {
     return true;
 }
 
-bool opt_write_out(Func *func, bool only_varying) {
+bool opt_write_out(Func *func, bool for_source) {
     if (!func->body || func->module->many_threads) return false;
-    Writing w = {.func = func, .scratch = arena_scratch(func->module->arena), .only_varying = only_varying};
+    Writing w = {.func = func, .scratch = arena_scratch(func->module->arena), .for_source = for_source};
     bool changed = false, is_written = false;
     ir_resolve_func(func);
     w.rehearsal = ir_rehearsal(w.scratch, func);
