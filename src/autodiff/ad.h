@@ -371,7 +371,8 @@ bool ad_choose_by_number(Ad *ad, const AdFunc *f); /* its flat function, in norm
 bool ad_do_by_cases(Ad *ad, Func *flat); /* in normal form; true: it changed */
 
 /* ---- counted.c */
-bool ad_compute_counted(Func *flat); /* in normal form; true: it changed */
+/* A copy of what a flat function in normal form does; NULL: there is nothing to be computed so. */
+Region *ad_compute_counted(Ad *ad, Func *flat);
 
 /* ---- sink.c */
 void ad_sink(Ad *ad, Func *func);

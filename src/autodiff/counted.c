@@ -4,7 +4,7 @@
  *     for (i = 0; i < m; i++) for (j = 0; j < n; j++) ... a[next++] ...                              next = first + i * max(n, 0), where the inner loop begins
  *     for (i = 0; i < n; i += k) ... a[i] ...                                                        i = first + round * k: where nothing else counts, the rounds are counted
  *
- * Steps that are constants are left alone: checkpoint.c knows of them. */
+ * Steps that are constants are left alone: checkpoint.c knows of them. Forward mode has the loops as they are written, which end by the number itself: that is what range checks know of. */
 #include "autodiff/ad.h"
 
 /* A carried value that goes by steps of one, and has the bits that the other has; -1: there is none. */
@@ -80,6 +80,7 @@ typedef struct Ending {
 
 typedef struct Counted {
     Arena *scratch;
+    Func *flat;
     VEC(Ending) endings;
     bool changed;
 } Counted;
@@ -118,14 +119,21 @@ static void go_on(const Ending *ending) {
         build_binary(&b, OP_add, body->params[ending->index], ir_resolve(ending->step));
 }
 
-bool ad_compute_counted(Func *flat) {
-    Counted c = {.scratch = arena_scratch(flat->module->arena)};
-    region_walk(flat->body, look_at, &c);
-    if (c.changed) {
+static bool count_all(void *user, Region *body) {
+    Counted *c = user;
+    Func *flat = c->flat;
+    region_walk(body, look_at, c);
+    if (c->changed) {
         ir_resolve_func(flat);
-        region_walk(flat->body, stay, NULL);
+        region_walk(body, stay, NULL);
     }
-    for (int i = 0; i < c.endings.count; i++) go_on(&c.endings.at[i]);
+    for (int i = 0; i < c->endings.count; i++) go_on(&c->endings.at[i]);
+    return c->changed;
+}
+
+Region *ad_compute_counted(Ad *ad, Func *flat) {
+    Counted c = {.scratch = arena_scratch(ad->arena), .flat = flat};
+    Region *counted = ad_change_copy(ad, flat, count_all, &c);
     arena_free(c.scratch);
-    return c.changed;
+    return counted;
 }

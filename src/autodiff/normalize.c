@@ -149,7 +149,6 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_choose_by_number(ad, f)) ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_do_by_cases(ad, f->flat)) ad->config.clean_flat(ad->config.user, f->flat);
-    if (normal && ad_compute_counted(f->flat)) ad->config.clean_flat(ad->config.user, f->flat);
     if (normal) ad_mark_detached(ad, f->flat);
     ir_mark_in_range(f->flat);
     if (normal) ad_sink(ad, f->flat);

@@ -89,7 +89,11 @@ static void begin_reverse(Ad *ad, Making *x) {
 /* Where nobody wants the results, loops of independent rounds are taken apart, and the primal pass need not run them. */
 static void linearize_split(Ad *ad, Making *x) {
     Func *flat = x->f->flat;
-    Region *body = flat->body, *rounds = NULL, *along = NULL;
+    Region *body = flat->body, *counted = ad_compute_counted(ad, flat), *rounds = NULL, *along = NULL;
+    if (counted) {
+        flat->body = counted;
+        ad->config.clean_flat(ad->config.user, flat);
+    }
     if (x->steady && !x->recursive && x->reverse->terms.lone)
         rounds = ad_split_rounds(ad, x->f, x->reverse->terms.stable);
     if (rounds) flat->body = rounds;
