@@ -650,6 +650,12 @@ typedef struct LoopTest {
     bool up, or_equal; /* up: the loop goes on below the limit */
 } LoopTest;
 bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out);
+typedef struct LoopAhead {
+    Val *by;       /* NULL: nothing */
+    bool negative; /* it is taken away */
+} LoopAhead;
+/* Of a sum with a carried value, i + lag < n, and what that is. */
+bool loop_comparison_ahead(const Inst *loop, const Inst *test, LoopTest *out, LoopAhead *ahead);
 bool inst_is_steady(
     const Inst *inst); /* the same operands give the same result, whatever happens meanwhile */
 /* Is the value the same in every round: made outside, or by few steady instructions from such values? */

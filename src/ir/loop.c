@@ -94,6 +94,22 @@ bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out) {
     return false;
 }
 
+bool loop_comparison_ahead(const Inst *loop, const Inst *test, LoopTest *out, LoopAhead *ahead) {
+    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++) {
+        const Val *compared = inst_operand(test, side);
+        const Inst *sum = compared->kind == VAL_inst ? compared->inst : NULL;
+        if (!sum || (sum->op != OP_add && sum->op != OP_sub) || !type_is_integer(compared->type)) continue;
+        for (int i = 0; i < 2 - (sum->op == OP_sub); i++) {
+            const Val *counter = inst_operand(sum, i);
+            if (counter->kind != VAL_param || counter->region != loop->regions[0]) continue;
+            *out = (LoopTest){counter->index, inst_operand(test, 1 - side), side == 0, test->op == OP_le};
+            *ahead = (LoopAhead){inst_operand(sum, 1 - i), sum->op == OP_sub};
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Does the address lead into a uniform by fields alone? */
 static bool is_uniform_address(const Val *v) {
     while (v->kind == VAL_inst && v->inst->op == OP_field) v = inst_operand(v->inst, 0);
@@ -166,10 +182,10 @@ bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps) {
 
 typedef struct Count {
     Builder b;
-    const Inst *loop;
     LoopTest test;
     int64_t size;     /* of a step */
     const Type *word; /* int64 */
+    Val *start;       /* of what is compared */
     Val *low, *high;  /* in the type of the counter */
 } Count;
 
@@ -212,7 +228,7 @@ static Val *wide_trip(Count *c) {
 static Val *count_by_running(Count *c, Builder *b) {
     const Type *type = c->test.limit->type;
     Module *m = b->func->module;
-    Val *initial[] = {ir_resolve(c->loop->args[c->test.index]), word(c, 0)};
+    Val *initial[] = {c->start, word(c, 0)};
     Inst *loop = build_loop(b, initial, 2, false);
     Builder head = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
     Val *at = loop->regions[0]->params[0], *limit = c->test.limit;
@@ -247,25 +263,37 @@ static Val *checked_trip(Count *c, Val *trip) {
     return inst_result(choice);
 }
 
+/* What the condition compares, if it does nothing else: the counter, or a sum with it, which goes by the same steps. */
+static bool find_only_test(const Inst *loop, LoopTest *out, LoopAhead *ahead) {
+    const Region *condition = loop->regions[0];
+    const Inst *first = condition->first, *test = condition->last->prev;
+    *ahead = (LoopAhead){0};
+    if (!test || test->nresults != 1 || inst_operand(condition->last, 0) != test->results[0] ||
+        test->op == OP_ne)
+        return false;
+    if (first == test) return loop_comparison(loop, test, out);
+    return first->next == test && loop_comparison_ahead(loop, test, out, ahead) &&
+           !inst_contains(loop, ahead->by);
+}
+
 /* A step of one jumps over nothing: with `<` it ends in time, with `<=` and the last of all numbers it never does. */
 Val *loop_trip_before(Inst *at, Inst *loop) {
-    const Region *condition = loop->regions[0];
-    const Inst *test = condition->first;
-    if (!test || test->next != condition->last || inst_operand(condition->last, 0) != test->results[0])
-        return NULL;
     Module *m = loop->func->module;
-    Count c = {.b = build_before(at), .loop = loop, .word = type_basic(m->types, TYPE_int64)};
+    Count c = {.b = build_before(at), .word = type_basic(m->types, TYPE_int64)};
+    LoopAhead ahead;
     int64_t step;
-    if (test->op == OP_ne || !loop_comparison(loop, test, &c.test)) return NULL;
-    if (inst_contains(at, c.test.limit) || inst_contains(at, ir_resolve(loop->args[c.test.index])))
+    if (!find_only_test(loop, &c.test, &ahead)) return NULL;
+    Val *first = ir_resolve(loop->args[c.test.index]);
+    if (inst_contains(at, c.test.limit) || inst_contains(at, first) ||
+        (ahead.by && inst_contains(at, ahead.by)))
         return NULL;
     if (!loop_step(loop, c.test.index, &step)) return NULL;
     if (step == 0 || step == INT64_MIN || (step > 0) != c.test.up) return NULL;
     c.size = step > 0 ? step : -step;
-    Val *start = ir_resolve(loop->args[c.test.index]);
-    c.low = c.test.up ? start : c.test.limit;
-    c.high = c.test.up ? c.test.limit : start;
-    Val *trip = type_bits(start->type) > 32 ? wide_trip(&c) : narrow_trip(&c);
+    c.start = ahead.by ? build_binary(&c.b, ahead.negative ? OP_sub : OP_add, first, ahead.by) : first;
+    c.low = c.test.up ? c.start : c.test.limit;
+    c.high = c.test.up ? c.test.limit : c.start;
+    Val *trip = type_bits(c.start->type) > 32 ? wide_trip(&c) : narrow_trip(&c);
     if (c.size > 1) trip = checked_trip(&c, trip);
     if (trip->kind == VAL_inst && !trip->name) trip->name = name_from(m->names, "trip");
     return trip;

@@ -472,20 +472,13 @@ static bool goes_straight_to(const Nest *n, const Inst *loop, LoopTest *test) {
 
 /* i + 1 < end */
 static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Linear *ahead, Ending *ending) {
-    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++) {
-        const Val *sum = inst_operand(test, side);
-        const Inst *inst = sum->kind == VAL_inst ? sum->inst : NULL;
-        if (!inst || (inst->op != OP_add && inst->op != OP_sub) || !range_is_word(sum->type)) continue;
-        const Val *counter = inst_operand(inst, 0);
-        if (counter->kind != VAL_param || counter->region != loop->regions[0] ||
-            !range_exact(n, inst_operand(inst, 1), ahead))
-            continue;
-        ending->test = (LoopTest){counter->index, inst_operand(test, 1 - side), side == 0, test->op == OP_le};
-        ending->ahead = ahead;
-        if (inst->op == OP_sub) *ahead = range_times(n, ahead, range_number(n, -1));
-        return true;
-    }
-    return false;
+    LoopAhead by;
+    if (!loop_comparison_ahead(loop, test, &ending->test, &by) || !range_is_word(by.by->type) ||
+        !range_exact(n, by.by, ahead))
+        return false;
+    ending->ahead = ahead;
+    if (by.negative) *ahead = range_times(n, ahead, range_number(n, -1));
+    return true;
 }
 
 /* ---- tests behind a round */
