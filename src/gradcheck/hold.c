@@ -10,7 +10,7 @@
  *   - in any other call, objects of types that are not differentiable, and a result that is not (arguments under no_diff
  *     have been cut by lowering, and what is in a tuple flows, although its functions do not know its type);
  *   - the bits of a number, as an integer;
- *   - what is read from a buffer or by an address in an object, if these move: where a function takes references to them.
+ *   - what is read from a buffer or by an address in an object that is not one of a variable, if these move: where a function takes references to them.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
  * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended with abort. Square
@@ -34,6 +34,7 @@ typedef struct Holder {
     VEC(HeldFunc *) order;
     Map recursive; /* calls that close a circle */
     bool buffers_move;
+    Map keepers; /* Val of a var -> Keeper */
     Global *state;
     Func *value, *step, *enter, *leave, *root; /* made when first needed */
     HeldFunc *current;
@@ -441,19 +442,69 @@ static void hold_call(Holder *h, Inst *call) {
     if (recursive) count_depth(h, call);
 }
 
-/* Memory of others: an element of a buffer, or what an address that was kept in an object leads to. */
-static bool is_elsewhere(Val *address) {
+/* ---- addresses that are kept in variables */
+
+static bool is_var(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_var; }
+
+typedef struct Keeper {
+    Holder *h;
+    const Val *var;
+    bool is_home; /* all that it keeps are addresses of variables */
+} Keeper;
+
+static bool keeps_own(Holder *h, const Val *var);
+
+static bool is_own(Holder *h, Val *address) {
+    const Val *root = ir_root(address);
+    if (val_is_const(root) || is_var(root)) return true;
+    const Inst *inst = root->kind == VAL_inst ? root->inst : NULL;
+    if (!inst) return false;
+    if (inst->op == OP_select) return is_own(h, inst->args[1]) && is_own(h, inst->args[2]);
+    if (inst->op == OP_load) return is_var(ir_root(inst->args[0])) && keeps_own(h, ir_root(inst->args[0]));
+    bool own = inst->op == OP_if;
+    for (int i = 0; i < inst->nregions && own; i++)
+        own = inst->regions[i]->last->op == OP_yield && is_own(h, inst->regions[i]->last->args[root->index]);
+    return own;
+}
+
+static void look_at_use(void *user, Inst *inst) {
+    Keeper *k = user;
+    for (int i = 0; i < inst->nargs && k->is_home; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_value || ir_root(inst->args[i]) != k->var) continue;
+        if (inst->op == OP_store && i == 0)
+            k->is_home = inst->args[1]->type->kind != TYPE_pointer || is_own(k->h, inst->args[1]);
+        else if (inst->op == OP_copy && i == 0)
+            k->is_home = is_var(ir_root(inst->args[1])) && keeps_own(k->h, ir_root(inst->args[1]));
+        else k->is_home = role == ROLE_read || role == ROLE_part || role == ROLE_move || inst->op == OP_zero;
+    }
+}
+
+/* While it is asked about, it is taken for one that does. */
+static bool keeps_own(Holder *h, const Val *var) {
+    Keeper *known = map_get(&h->keepers, PTR_KEY(var));
+    if (known) return known->is_home;
+    Keeper *k = arena_new(h->m->arena, Keeper);
+    *k = (Keeper){.h = h, .var = var, .is_home = true};
+    map_put(h->m->arena, &h->keepers, PTR_KEY(var), k);
+    region_walk(h->current->func->body, look_at_use, k);
+    return k->is_home;
+}
+
+/* Memory of others: an element of a buffer, or what an address that was kept in an object leads to, unless all of these are of variables. */
+static bool is_elsewhere(Holder *h, Val *address) {
     const Val *root = ir_root(address);
     if (root->kind != VAL_inst) return false;
-    Op op = (Op)root->inst->op;
-    return op == OP_buffer_elem || op == OP_buffer_bytes || op == OP_load;
+    bool is_kept = root->inst->op == OP_load || root->inst->op == OP_select || root->inst->op == OP_if;
+    return root->inst->op == OP_buffer_elem || root->inst->op == OP_buffer_bytes ||
+           (is_kept && !is_own(h, address));
 }
 
 static void hold_read(Holder *h, Inst *inst) {
     if (inst->op == OP_copy) {
         Builder after = build_before(inst->next);
-        if (is_elsewhere(inst->args[1])) hold_object(h, &after, ir_resolve(inst->args[0]));
-    } else if (is_real(inst->results[0]->type) && is_elsewhere(inst->args[0])) {
+        if (is_elsewhere(h, inst->args[1])) hold_object(h, &after, ir_resolve(inst->args[0]));
+    } else if (is_real(inst->results[0]->type) && is_elsewhere(h, inst->args[0])) {
         Builder before = build_before(inst);
         replace_held(h, inst, build_load(&before, ir_resolve(inst->args[0])));
     }
