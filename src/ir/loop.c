@@ -28,7 +28,8 @@ const Inst *inst_loop_around(const Inst *inst) {
 
 bool loop_adds_freely(const Inst *loop, int index) {
     const Val *next = inst_operand(loop->regions[1]->last, index);
-    return next->kind == VAL_inst && next->inst->op == OP_add && inst_has(next->inst, INST_FREE);
+    bool is_sum = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
+    return is_sum && inst_has(next->inst, INST_FREE);
 }
 
 bool inst_goes_ways(const Inst *inst) {

@@ -113,12 +113,17 @@ static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
     return op_has(inst->op, OP_PURE);
 }
 
+/* Not one that is subtracted from: that of a mean beside another sum, where LLVM gained a tenth in 16 rounds. */
+static bool adds_up(const Inst *loop, int index) {
+    return loop_adds_freely(loop, index) && inst_operand(loop->regions[1]->last, index)->inst->op == OP_add;
+}
+
 /* It carries counters and sums that have no order, and writes or adds up. */
 static bool is_for_vectors(const Lanes *lanes, const Inst *loop) {
     const Region *body = loop->regions[1];
     bool does = false;
     for (int i = 0; i < loop->nargs && body->last->op == OP_yield; i++) {
-        bool is_sum = loop_adds_freely(loop, i);
+        bool is_sum = adds_up(loop, i);
         int64_t step;
         if (!is_sum && !loop_step(loop, i, &step)) return false;
         does |= is_sum;

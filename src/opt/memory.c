@@ -54,9 +54,9 @@ const Val *opt_memory_buffer(const Val *address) {
 
 const Inst *opt_memory_sum(const Inst *store) {
     const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
-    if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
-        return NULL;
-    for (int i = 0; i < 2; i++) {
+    bool is_free = sum && sum->kind == VAL_inst && inst_has(sum->inst, INST_FREE);
+    int terms = !is_free ? 0 : sum->inst->op == OP_add ? 2 : sum->inst->op == OP_sub;
+    for (int i = 0; i < terms; i++) {
         const Val *before = inst_operand(sum->inst, i);
         bool is_load = before->kind == VAL_inst && before->inst->op == OP_load;
         if (is_load && inst_operand(before->inst, 0) == inst_operand(store, 0)) return before->inst;

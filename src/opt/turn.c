@@ -3,8 +3,12 @@
  *     for (i) for (k) sum[i] += w[i][k] * gather(item.x[k])        for (k) x[k] = gather(item.x[k])
  *                                                                  for (i) for (k) sum[i] += w[i][k] * x[k]
  *
+ *     for (k) mean += gather(item.x[k]) / n                        for (k) x[k] = gather(item.x[k])
+ *     for (k) square += (gather(item.x[k]) - mean)^2               for (k) mean += x[k] / n
+ *                                                                  for (k) square += (x[k] - mean)^2
+ *
  * An array that is part of what an item is given lies in a buffer, one behind the other for items that follow each other: what lanes have of one of its elements are numbers at a distance, which are read one by one.
- * Where a loop around the one over its elements reads them again in every round, they are read once before it, into an array that has a row of lanes for each.
+ * Where a loop around the one over its elements reads them again in every round, or another loop comes after it, they are read once before, into an array that has a row of lanes for each.
  *
  * Nothing may write to the buffer meanwhile. It is one that is only read, but its memory may be that of another: what is written in these loops must have been found to lie elsewhere, which is
  * asked before items are done together (lanes_apart.c). */
@@ -14,16 +18,19 @@ enum { MOST_ELEMENTS = 64 }; /* of an array */
 
 /* A gather of such an array. */
 typedef struct Reading {
-    Inst *gather;
-    Val *array;   /* vector of its addresses */
-    Val *buffer;  /* that these lead into */
-    Inst *around; /* stands where the array is known */
+    Inst *gather;  /* NULL: it is done with */
+    Val *array;    /* vector of its addresses */
+    Val *buffer;   /* that these lead into */
+    Val *mask;     /* NULL: all lanes read */
+    Inst *around;  /* the loops; it stands where the array is known */
+    bool is_again; /* a loop does so in every round */
 } Reading;
 
 typedef struct Turn {
     Arena *scratch;
     Func *func;
     VEC(Reading) readings;
+    VEC(Reading *) alike;
 } Turn;
 
 /* ---- what is read */
@@ -52,22 +59,38 @@ static Val *buffer_of(Val *array) {
     return is_read ? inst_operand(part, 0) : NULL;
 }
 
-/* In the region in which the array is known, around at least two loops; NULL: there are fewer. */
-static Inst *loops_around(Inst *gather, const Val *array) {
-    int loops = 0;
+/* Loops around the gather, and what is in the region in which the array is known. */
+static Inst *look_around(Inst *gather, const Val *array, int *loops) {
     Inst *inst = gather;
+    *loops = 0;
     for (; inst && inst->parent != array->inst->parent; inst = inst->parent->owner)
-        loops += inst->op == OP_loop;
-    return inst && loops + (inst->op == OP_loop) >= 2 ? inst : NULL;
+        *loops += inst->op == OP_loop;
+    *loops += inst && inst->op == OP_loop;
+    return inst;
+}
+
+/* A loop that goes through half of the array, at least. */
+static bool goes_through(const Inst *loop, const Val *array) {
+    return loop->op == OP_loop && 2 * loop_known_rounds(loop) >= (double)type_length(ir_target(array->type));
+}
+
+static Val *mask_of(const Inst *gather) {
+    Val *mask = inst_operand(gather, 1);
+    bool is_splat = mask->kind == VAL_inst && mask->inst->op == OP_splat;
+    int64_t value;
+    return is_splat && val_is_int(inst_operand(mask->inst, 0), &value) && value ? NULL : mask;
 }
 
 static void find_reading(void *user, Inst *inst) {
     Turn *turn = user;
     const Inst *element = inst->op == OP_gather ? element_of(inst) : NULL;
     Val *array = element ? inst_operand(element, 0) : NULL;
+    int loops = 0;
     if (!array || !is_short(array)) return;
-    Reading reading = {inst, array, buffer_of(array), loops_around(inst, array)};
-    bool fits = reading.buffer && reading.around && !inst_contains(reading.around, inst_operand(inst, 1));
+    Reading reading = {inst, array, buffer_of(array), mask_of(inst), look_around(inst, array, &loops), false};
+    reading.is_again = loops >= 2;
+    bool fits = reading.buffer && reading.around && (loops >= 2 || goes_through(reading.around, array)) &&
+                !(reading.mask && inst_contains(reading.around, reading.mask));
     if (fits) vec_push(turn->scratch, &turn->readings, reading);
 }
 
@@ -108,8 +131,9 @@ static bool may_write(const void *user, const Inst *inst) {
     return !element || !is_apart(reading->around, inst_operand(element, 0), reading->buffer);
 }
 
-static bool stays_the_same(const Reading *reading) {
-    return !may_write(reading, reading->around) && !inst_find(reading->around, may_write, reading);
+/* What the first one reads, while this runs. */
+static bool stays_the_same(const Reading *first, const Inst *inst) {
+    return !may_write(first, inst) && !inst_find(inst, may_write, first);
 }
 
 /* ---- the copy */
@@ -121,40 +145,60 @@ static Val *element_again(Builder *b, const Inst *element, Val *index) {
     return again->results[0];
 }
 
+static Val *all_lanes(Builder *b, const Type *mask) {
+    return build_splat(b, mask, ir_const_int(b->func->module, type_element(mask), 1));
+}
+
 static Val *copy_of(const Turn *turn, const Reading *reading) {
     const Type *row = reading->gather->results[0]->type;
     int64_t length = type_length(ir_target(reading->array->type));
     Builder b = build_before(reading->around);
     Val *copy = build_var(&b, type_array(turn->func->module->types, row, length), reading->array->name, true);
+    Val *mask = reading->mask ? reading->mask : all_lanes(&b, inst_operand(reading->gather, 1)->type);
     CountLoop loop = build_count(&b, 0, length);
-    Val *args[] = {element_again(&loop.body, element_of(reading->gather), loop.index),
-                   inst_operand(reading->gather, 1)};
+    Val *args[] = {element_again(&loop.body, element_of(reading->gather), loop.index), mask};
     Val *value = build_op(&loop.body, OP_gather, row, args, 2);
     build_store(&loop.body, build_elem(&loop.body, copy, loop.index, true), value);
     build_next(&loop);
     return copy;
 }
 
-static void read_copy(const Reading *reading, Val *copy) {
+static void read_copy(Reading *reading, Val *copy) {
     Builder b = build_before(reading->gather);
     Val *index = inst_operand(element_of(reading->gather), 1);
     reading->gather->results[0]->forward = build_load(&b, build_elem(&b, copy, index, true));
     inst_remove(reading->gather);
+    reading->gather = NULL;
 }
 
-/* Those of one array in the same loops, which have the same copy. */
-static void take_alike(const Turn *turn, int first) {
+static bool is_alike(const Reading *a, const Reading *b) {
+    return b->gather && a->array == b->array && a->mask == b->mask;
+}
+
+/* Is what the first one reads still there, up to those loops? `checked` is how far that is known. */
+static bool is_there_still(const Reading *first, const Inst *loops, const Inst **checked) {
+    while (*checked != loops) {
+        const Inst *next = *checked ? (*checked)->next : first->around;
+        if (!next || !stays_the_same(first, next)) return false;
+        *checked = next;
+    }
+    return true;
+}
+
+/* Those that can have one copy with the first; are they worth it? */
+static bool find_alike(Turn *turn, int first) {
     const Reading *reading = &turn->readings.at[first];
-    Val *mask = inst_operand(reading->gather, 1), *copy = NULL;
+    const Inst *checked = NULL;
+    bool is_often = false;
+    turn->alike.count = 0;
     for (int i = first; i < turn->readings.count; i++) {
         Reading *other = &turn->readings.at[i];
-        bool is_alike = other->gather && other->array == reading->array && other->around == reading->around &&
-                        inst_operand(other->gather, 1) == mask;
-        if (!is_alike) continue;
-        if (!copy) copy = copy_of(turn, reading);
-        read_copy(other, copy);
-        if (i > first) other->gather = NULL;
+        if (!is_alike(reading, other)) continue;
+        if (!is_there_still(reading, other->around, &checked)) break;
+        is_often |= other->is_again || other->around != reading->around;
+        vec_push(turn->scratch, &turn->alike, other);
     }
+    return is_often;
 }
 
 bool opt_turn(Func *func) {
@@ -163,8 +207,9 @@ bool opt_turn(Func *func) {
     region_walk(func->body, find_reading, &turn);
     bool changed = false;
     for (int i = 0; i < turn.readings.count; i++) {
-        if (!turn.readings.at[i].gather || !stays_the_same(&turn.readings.at[i])) continue;
-        take_alike(&turn, i);
+        if (!turn.readings.at[i].gather || !find_alike(&turn, i)) continue;
+        Val *copy = copy_of(&turn, &turn.readings.at[i]);
+        for (int k = 0; k < turn.alike.count; k++) read_copy(turn.alike.at[k], copy);
         changed = true;
     }
     if (changed) ir_resolve_func(func);

@@ -75,15 +75,16 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
 
 static bool is_free_sum(const Upward *u, const Inst *loop, int index);
 
-/* Is it the value with something added to it, by this loop or one inside, that nobody else sees? */
+/* Is it the value with something added to it, or subtracted, by this loop or one inside, that nobody else sees? */
 static bool adds_to(const Upward *u, const Val *sum, const Val *value) {
     if (sum == value) return u->uses[value->id] == 1;
     if (sum->kind != VAL_inst || u->uses[sum->id] != 1) return false;
     const Inst *inst = sum->inst;
     if (inst->op == OP_loop)
         return adds_to(u, inst_operand(inst, sum->index), value) && is_free_sum(u, inst, sum->index);
-    if (inst->op != OP_add || !inst_has(inst, INST_FREE)) return false;
-    return adds_to(u, inst_operand(inst, 0), value) || adds_to(u, inst_operand(inst, 1), value);
+    if ((inst->op != OP_add && inst->op != OP_sub) || !inst_has(inst, INST_FREE)) return false;
+    return adds_to(u, inst_operand(inst, 0), value) ||
+           (inst->op == OP_add && adds_to(u, inst_operand(inst, 1), value));
 }
 
 /* A sum of which no round sees what the others have added. */
