@@ -219,7 +219,7 @@ static int cost_of_source(Policy *p, const Val *v, Val *of) {
 }
 
 static int cost(Policy *p, Val *v) {
-    if (is_there(p, v)) return 0;
+    if (is_there(p, v) || p->redo[v->id]) return 0;
     if (p->costs[v->id]) return p->costs[v->id] - 1;
     int total = can_redo(p, v) ? own_cost(p, v) : NEVER;
     for (int i = 0; total < NEVER && source(p, v, i); i++) total += cost_of_source(p, v, source(p, v, i));
@@ -231,7 +231,7 @@ static int cost(Policy *p, Val *v) {
 /* What remains of `room` when the value and all that it needs have been computed again: each operation once, though
  * several need it. */
 static int pay(Policy *p, Val *v, int room) {
-    if (is_there(p, v) || p->costs[v->id] == 1) return room;
+    if (is_there(p, v) || p->redo[v->id] || p->costs[v->id] == 1) return room;
     if (p->seen[v->id] == p->now || room < 0) return room;
     p->seen[v->id] = p->now;
     if (!can_redo(p, v)) return -1;
@@ -431,6 +431,38 @@ static void keep_numbers(Policy *p) {
     }
 }
 
+static bool must_be_exact(const Policy *p, const Val *v) {
+    return p->decides[v->id] || type_is_integer(v->type);
+}
+
+/* What is kept that this is computed from must stay as it was. */
+static void pin(const Policy *p, Val *v, bool *pinned) {
+    if (!is_primal(p, v) || pinned[v->id]) return;
+    pinned[v->id] = true;
+    for (int i = 0; !is_there(p, v) && source(p, v, i); i++) pin(p, source(p, v, i), pinned);
+}
+
+/* Values that were dear by themselves, and cost little beside all else that is computed again. */
+static void drop_cheap(Policy *p) {
+    bool *pinned = arena_array(p->ad->arena, bool, (int)p->nids);
+    for (int i = 0; i < p->order->count; i++) {
+        Val *v = p->order->at[i];
+        if (!p->needed[v->id] || p->stored[v->id]) continue;
+        redo(p, v);
+        if (must_be_exact(p, v)) pin(p, v, pinned);
+    }
+    memset(p->costs, 0, sizeof *p->costs * p->nids);
+    for (int i = 0; i < p->order->count; i++) {
+        Val *v = p->order->at[i];
+        bool may = p->stored[v->id] && p->needed[v->id] && !pinned[v->id] && !must_be_exact(p, v);
+        if (!may || !can_redo(p, v)) continue;
+        p->stored[v->id] = false;
+        if (is_cheap(p, v, limit_of(p, v->type))) redo(p, v);
+        else p->stored[v->id] = true;
+        p->costs[v->id] = 1;
+    }
+}
+
 static void decide(Policy *p) {
     region_walk(p->in->reversed, note_needed, p);
     choose_arrays(p);
@@ -439,11 +471,11 @@ static void decide(Policy *p) {
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v) || ad_list_at(p->in->lists, v)) continue;
-        bool keeps = !is_cheap(p, v, limit_of(p, v->type)) ||
-                     ((p->decides[v->id] || type_is_integer(v->type)) && !is_exact(p, v));
+        bool keeps = !is_cheap(p, v, limit_of(p, v->type)) || (must_be_exact(p, v) && !is_exact(p, v));
         p->stored[v->id] = p->stored[v->id] || keeps;
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
+    drop_cheap(p);
     read_held(p);
     for (int i = 0; i < p->order->count; i++)
         if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);
