@@ -6,7 +6,8 @@
  * In copies every index is a constant, so that the array is numbers, of which nothing is kept but what the reverse needs. Loops keep what they overwrite, and those inside, if the number of
  * their rounds differs, where they have kept it: compilers that write out the loops of the derivative do not see through that. And the loop around can become vectors once it is arithmetic alone.
  *
- * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out. Nests
+ * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out; unless it is made as a whole, such as an item of a
+ * buffer, and only read, when it may stay what it is. Nests
  * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are.
  *
  * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than number by number. In C they stay if they compute exp and the like, of which there are vectors in loops alone. Those with loops inside that differ may be long, such as factors of 6 x 6; but
@@ -39,6 +40,7 @@ typedef struct Writing {
     Arena *scratch;
     Rehearsal *rehearsal;
     VEC(Nest) nests;
+    Map filled;    /* arrays of which elements are written: Val */
     Map remaining; /* arrays that are none of numbers: Val */
     Map varying;   /* those of nests that vary */
     Nest *nest;    /* at work; NULL: outside of all */
@@ -133,6 +135,18 @@ static void find_nests(Writing *w, Region *region) {
 
 /* ---- which of them gain */
 
+/* All of an object may be written at once, but its address goes nowhere else. */
+static void note_filled(void *user, Inst *inst) {
+    Writing *w = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_value || role == ROLE_read || role == ROLE_part) continue;
+        const Val *root = ir_root(inst->args[i]);
+        if (role != ROLE_write || root != inst_operand(inst, i))
+            map_put(w->scratch, &w->filled, PTR_KEY(root), inst);
+    }
+}
+
 /* A variable, or in C a parameter: the derivative is a part of a loop over items only if all that it is given are numbers then. */
 static bool is_array(const Writing *w, const Val *root) {
     return root->kind == VAL_inst ? root->inst->op == OP_var
@@ -162,7 +176,10 @@ static void look_for_gain(void *user, Inst *inst) {
     Writing *w = user;
     const Val *array = array_of(w, inst);
     if (!array) return;
-    w->loses |= map_has(&w->remaining, PTR_KEY(array));
+    bool remains = map_has(&w->remaining, PTR_KEY(array));
+    bool is_filled = w->for_source || map_has(&w->filled, PTR_KEY(array));
+    w->loses |= remains && is_filled;
+    if (remains && !is_filled) return; /* as a parameter would be */
     w->gains |= !w->nest->is_alike || map_has(&w->varying, PTR_KEY(array));
 }
 
@@ -238,6 +255,7 @@ bool opt_write_out(Func *func, bool for_source) {
     ir_resolve_func(func);
     w.rehearsal = ir_rehearsal(w.scratch, func);
     find_nests(&w, func->body);
+    if (w.nests.count) region_walk(func->body, note_filled, &w);
     if (w.nests.count) choose(&w);
     if (w.nests.count && mark_chosen(&w)) {
         changed = opt_unroll(func);
