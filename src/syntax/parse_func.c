@@ -109,10 +109,28 @@ static void add_parameters(Parser *p, const Decl *func) {
         parser_add_local(p, name_from(p->syntax->names, "newValue"));
 }
 
+/* The '{' before the statements of a function is missing: they end with a '}' that closes nothing, which goes with them. */
+static void skip_open_body(Parser *p, const Decl *func) {
+    bool outside = func->parent && func->parent->kind == DECL_module;
+    if (!outside || !p->token->line_start) return;
+    for (int at = p->at; at < p->end; at++) {
+        const Token *token = &p->file->tokens[at];
+        if (token->kind == TOKEN_brace_close) {
+            parser_jump(p, at + 1);
+            p->panic = false;
+            return;
+        }
+        int match = token->kind == TOKEN_brace_open ? p->file->match[at] : at;
+        if (match < at) return;
+        at = match;
+    }
+}
+
 void parse_body(Parser *p, Decl *func) {
     if (p->panic || parser_take(p, TOKEN_semicolon)) return;
     if (!parser_at(p, TOKEN_brace_open)) {
         parser_expected(p, "'{' or ';'");
+        skip_open_body(p, func);
         return;
     }
     int match = p->file->match[p->at];
