@@ -126,6 +126,56 @@ static void refuse_endless_substitute(Ad *ad, Func *source, const Region *body) 
     }
 }
 
+/* ---- references that a call leaves as they were */
+
+typedef struct Returns {
+    const Val *param;
+    int index;
+    bool differ;
+} Returns;
+
+static void look_at_return(void *user, Inst *inst) {
+    Returns *x = user;
+    x->differ |= inst->op == OP_return && inst_operand(inst, x->index) != x->param;
+}
+
+typedef struct Passed {
+    Ad *ad;
+    ValVec results;
+} Passed;
+
+static bool leaves_as_it_was(const Func *flat, const Leaf *leaf) {
+    if (!ad_is_given(leaf) || leaf->in < 0 || leaf->out < 0) return false;
+    Returns x = {.param = flat->body->params[leaf->in], .index = leaf->out};
+    region_walk(flat->body, look_at_return, &x);
+    return !x.differ;
+}
+
+/* A method that may change its object, as any setter, is one that gives it; but if that is a reference, and the same as before, its counterpart is known. */
+static void pass_reference_by(void *user, Inst *inst) {
+    Passed *x = user;
+    Ad *ad = x->ad;
+    AdFunc *callee = inst->op == OP_call ? ad_func(ad, inst->callee) : NULL;
+    if (!callee || !callee->source || !ad_gives_references(&callee->leaves) ||
+        callee->source->custom.substitute)
+        return;
+    ad_fill(ad, callee, callee->normal);
+    for (int i = 0; callee->flat->body && i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (!leaves_as_it_was(callee->flat, leaf)) continue;
+        inst->results[leaf->out]->forward = inst_operand(inst, leaf->in);
+        vec_push(ad->arena, &x->results, inst->results[leaf->out]);
+    }
+}
+
+/* The call still gives it, but nobody takes it. */
+static void pass_references_by(Ad *ad, Func *flat) {
+    Passed x = {.ad = ad};
+    region_walk(flat->body, pass_reference_by, &x);
+    if (x.results.count) ir_resolve_func(flat);
+    for (int i = 0; i < x.results.count; i++) x.results.at[i]->forward = NULL;
+}
+
 void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (!f->source || (f->filled && (f->normal || !normal))) return;
     ad_complete(ad, f->source);
@@ -146,6 +196,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad->config.clean(ad->config.user, copy);
     f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);
     ad_flatten(ad, copy, f, true);
+    if (normal) pass_references_by(ad, f->flat);
     ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_choose_by_number(ad, f)) ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_do_by_cases(ad, f->flat)) ad->config.clean_flat(ad->config.user, f->flat);
