@@ -178,7 +178,7 @@ static void walk_invoke(Walk *w, const Expr *e) {
     const FuncSig *sig = e->nmodes == 0 && e->decl->kind == DECL_func ? signature_of(w->c, e->decl) : NULL;
     const Decl **roots = arena_array(w->c->arena, const Decl *, e->args.count + 1);
     bool changes_object = sig && sig->has_this && sig->this_pass == PASS_inout;
-    bool only_asks = e->a && e->a->type->kind == TYPE_array && (e->decl->flags & DECL_PRELUDE); /* getCount */
+    bool only_asks = e->a && e->a->type->kind == TYPE_array && decl_is_library(e->decl); /* getCount */
     if (only_asks) walk_place(w, e->a);
     else if (e->a && changes_object) roots[0] = walk_place(w, e->a);
     else if (e->a) walk_expr(w, e->a);

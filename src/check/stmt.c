@@ -80,7 +80,8 @@ static void check_local(Env *env, Decl *decl) {
         if (decl->init) require_origin(env, decl->init, object);
     } else if (!type && decl->init) decl_sema(c, decl)->came_from = origin_of(decl->init);
     decl->state = STATE_body;
-    declare(env, decl);
+    bool statement = type && has_error(type) && !decl->init && scope_find(env->scope, decl->name);
+    if (!statement) declare(env, decl); /* `delete x;` is told, and declares no x */
 }
 
 /* ---- control flow facts */
