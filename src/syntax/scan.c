@@ -372,7 +372,7 @@ bool scan_is_declaration(const Parser *p) {
     const Token *first = token_at(p, p->at);
     int end = scan_type(p, p->at);
     if (end >= 0) end = scan_further_types(p, end);
-    if (end >= 0 && is_reference(p, end)) return true;
+    if (end >= 0 && (is_reference(p, end) || token_word(token_at(p, end)) == KEYWORD_const)) return true;
     if (end < 0 || !token_is_identifier(token_at(p, end))) return false;
     Keyword word = token_word(token_at(p, end));
     bool infix = word == KEYWORD_is || word == KEYWORD_as;
