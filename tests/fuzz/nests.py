@@ -2,12 +2,15 @@
 are chosen; loops
 that set elements which others then add to, or nearly so; and derivatives of such nests. They are text: what fails is small already."""
 import random
+import re
 
 LOOSE = "sums"    # the buffer for what is added up in any order
-KINDS = ("int", "int", "int", "int", "int", "int", "uint", "uint", "int64_t", "int64_t", "uint64_t", "int16_t", "uint16_t")
+KINDS = ("int", "int", "int", "int", "int", "int", "uint", "uint", "int64_t", "int64_t", "uint64_t", "int16_t", "uint16_t", "int8_t", "uint8_t")
 
 
 class Nests:
+    BUFFERS = ("one", "two", "fa")  # whose lengths are asked for
+
     def __init__(self, seed):
         self.rng = random.Random(seed)
 
@@ -24,6 +27,7 @@ class Nests:
         i = f"int({self.pick(*names)})"
         return self.pick(i, i, i, f"{i} * {self.rng.randint(2, 9)}", f"{i} * k", f"(n - 1 - {i})", f"int(uint({i}) * 3u - 2u)", f"int(int64_t({i}) * k + 4294967296ll)",
                          f"{i} * ({i} + 1) / 2", f"({i} << 1)", f"{i} * 1073741824", f"int(int64_t({i}) * 4294967297ll >> 1)", f"min({i}, 3)",
+                         f"({i} - {self.pick(3, 4, 5)}) {self.pick('%', '/', '>>')} {self.pick(2, 3, 'k')}", f"(1 << {i})", f"({i} << k)", f"int(int8_t({i} * 37))", f"{i} * -{self.pick(1, 3)}",
                          f"{i} - {i} / {self.pick(2, 3, 5)}", f"({i} >> 1) - {i}", f"int(int64_t({i}) * (int64_t({i}) + {self.pick(1, -1, 2)}) / 2)", self.diagonal(names))
 
     def diagonal(self, names):
@@ -36,7 +40,7 @@ class Nests:
         i, j = (f"int({self.pick(*names)})" for _ in range(2))
         return self.pick(f"({i} & {self.pick(7, 3, -4, 'n', -3)})", f"abs({i} - {j})", f"abs({i} - {self.pick(2, 'k')})", f"{i} / k", f"{i} % k", f"uint({i} - {j}) % uint(m)", f"({i} < {j} ? {i} : {j} - 1)", f"({i} + {j} < n ? {i} + {j} : {i} + {j} - n)",
                          f"({i} - {j} < 0 ? {i} - {j} + m : {i} - {j})", f"({i} == 0 ? {self.pick('0', 'n - 1')} : {i} - 1)", f"({i} + 1 != n ? {i} + 1 : 0)", f"(s > 0 ? {i} : {j})", f"clamp({i} + {j} - 2, 0, n - 1)",
-                         "ring", "ring", "ring + 1", "best", "best - 1", "next", "next - k", f"int64_t({i}) * n + {j}", f"int64_t({i}) - k", f"uint64_t({i})", f"uint16_t({i} + {j})", f"int64_t({i}) * 4294967296ll", f"ring * n + {i}",
+                         "ring", "ring", "ring + 1", "best", "best - 1", "next", "next - k", f"int64_t({i}) * n + {j}", f"int64_t({i}) - k", f"uint64_t({i})", f"uint16_t({i} + {j})", f"uint8_t({i} - {j})", f"uint({i}) - 1u", f"uint({i} - {j})", f"uint64_t({i} - {j})", f"int64_t({i}) * 4294967296ll", f"ring * n + {i}",
                          "clamp(int(s), 0, n - 1)", f"min(max(int(s * 3), {i}), {j})", "min(uint(s), uint(m))", "max(int(s), 0)")
 
     def index(self, names):
@@ -55,7 +59,7 @@ class Nests:
         kind = self.pick(*KINDS)
         around = f"{kind}({self.pick(*names, 'k')}{' & 15' if kind[0] == 'u' else ''})"
         low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind[0] != "u" else "0")
-        high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind[0] != "u" else f"{kind}(n)")
+        high = self.pick(f"{kind}(n)", f"{kind}(n)", f"{kind}({self.pick(*self.BUFFERS)}.getCount())", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind[0] != "u" else f"{kind}(n)")
         if kind == "int" and self.chance(0.25):
             low = self.pick(low, f"max({around} - {self.pick(1, 2, 4)}, 0)", f"max(k, {around})", f"{around} / 2", f"({around} + 1) / {self.pick(2, 3)}")
             high = self.pick(high, f"min(n, {around} + {self.pick(1, 3, 5)})", f"min(m, n)", f"max({around}, 2)", f"(n >> 1)", f"n % {self.pick(3, 5)}")
@@ -76,7 +80,7 @@ class Nests:
         i = f"int({self.pick(*names)})"
         return self.pick(f"ring = ring + 1 == {self.pick('n', 'm', '5')} ? 0 : ring + 1;", f"ring = (ring + {self.pick(1, 3)}) % {self.pick('n', 'm', '6')};", f"if (++ring >= {self.pick('n', 'm', '4')}) ring = 0;", f"ring = ring == 0 ? {self.pick('n', 'm')} - 1 : ring - 1;",
                          "ring++; if (ring > m) ring -= m;", "if (--ring < 0) ring = n - 1;", "ring = (ring + 1) & 7;", f"if ({self.read(names)} > 0) best = {i};", f"best = s > 0 ? {i} + {self.pick(0, 1, 'k')} : best;", f"if ({self.read(names)} > 0) next++;",
-                         "next += s > 0 ? 2 : -1;", f"if ({i} > 1) next--;", f"best = {i} > n ? 2 : best;", f"best = (s > 0 ? best : {i}) + {self.pick(1, 3)};", f"best = s > 0 ? ({i} > 1 ? best : {i}) : 2;")
+                         "next += s > 0 ? 2 : -1;", f"if ({i} > 1) next--;", f"best = {i} > n ? 2 : best;", f"best = (s > 0 ? best : {i}) + {self.pick(1, 3)};", f"best = s > 0 ? ({i} > 1 ? best : {i}) : 2;", "m = (m + 3) & 7;", "m = m > 2 ? m - 1 : m;")
 
     def statement(self, names):
         if self.chance(0.15):
@@ -117,6 +121,12 @@ class Nests:
         return f"int {i} = {one}, {i}e = {two};\nwhile ({self.pick(f'{i} < {i}e', f'{i} <= {i}e', f'{i}e > {i}', f'{i} < n && {i}e > 0')}) {{\n" + "\n".join(lines) + f"\n{moves}\n}}"
 
     def level(self, depth, names):
+        """A loop, and perhaps what it has left its counter at."""
+        text, i = self.loop(depth, names), f"i{len(names)}"
+        is_there = re.search(rf"^int {i}\b", text, re.M) is not None
+        return text + f"\ns += {self.pick('one', 'two', 'a')}[{i}{self.pick('', '', ' - 1', ' + k')}];" if is_there and self.chance(0.3) else text
+
+    def loop(self, depth, names):
         i = f"i{len(names)}"
         inside = [*names, i]
         lines = [self.statement(inside) for _ in range(self.rng.randint(0 if depth else 1, 3))]
@@ -186,6 +196,7 @@ class Nests:
 
 class Slopes(Nests):
     """The same loops where nothing but the sum and a local array is written, and its derivatives in both modes. These are doubles that are added up in any order, in the buffer for that."""
+    BUFFERS = ("da",)
 
     def read(self, names):
         return self.pick(f"one[{self.index(names)}]", f"one[{self.index(names)}]", f"two[{self.index(names)}]", f"two[{self.index(names)}]", f"a[{self.index(names)}]", f"double({self.pick(*names)})", "x", "s",
