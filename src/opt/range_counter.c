@@ -588,9 +588,11 @@ static bool find_both(Nest *n, const Inst *loop, const Inst *test) {
         return false;
     for (int i = 0; i < 2; i++) ends[i].test.limit = firsts[1 - i];
     find_meeting(n, ends, firsts, steps);
+    const Counter *before = arena_copy(n->scratch, n->counters, sizeof n->counters); /* tests may join them */
     if (find_counter(n, loop, &ends[0]) && find_counter(n, loop, &ends[1])) return true;
     n->ncounters = count;
     n->safe = others;
+    memcpy(n->counters, before, sizeof n->counters);
     return false;
 }
 
