@@ -216,6 +216,25 @@ class Patterns:
         self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
         return [declared, chosen, Node(f"{name}.set($);", [value], uses=(name,)), *(between or [])]
 
+    def walking_pointer(self):
+        """The address of an element whose index is computed in the loop that chooses it, or that is moved on there."""
+        found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
+                 and v.type[0] == "arr" and v.type[1] == REAL and v.type[2] > 1]
+        if not found:
+            return None
+        array, name, i = self.rng.choice(found), self.fresh("q"), self.fresh("i")
+        length, walks = array.type[2], self.chance(0.4)
+        first, rounds = (0, length - 1) if walks else (self.rng.randrange(length), self.rng.randrange(1, 5))
+        step = f"{name} = {{ {name}.address + 1 }};" if walks else \
+               f"{name} = {{ &{array.name}[({i} * {self.rng.randrange(1, 6)} + {first}) % {length}] }};"
+        self.scope.again = False
+        uses = (name, array.name)
+        declared = Node(f"DiffPtr<@> {name} = {{ &{array.name}[{first}] }};", uses=(array.name,), declares=(name,))
+        body = [Node("if ($) #", [self.test(1), [Node(step, uses=uses)]]), Node(f"{name}.set($);", [self.tame(self.real(2))], uses=uses)]
+        loop = Node(f"for (int {i} = 0; {i} < {rounds}; {i}++) #", [body], uses=uses)
+        self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
+        return [declared, loop]
+
     def untaken(self):
         """What is infinite, or overflows, on the side that is not chosen."""
         place, _ = self.place(REAL, write=True, constant=False)
