@@ -219,7 +219,8 @@ static void check_if_arm(Env *env, Stmt *stmt) {
         map_put(c->arena, &now, PTR_KEY(constraint), c);
         c->optional_bounds = &now;
     }
-    if (stmt->then && stmt->then->kind == STMT_empty) report(c, DIAG_empty_if, stmt->then->loc);
+    if (stmt->then && stmt->then->kind == STMT_empty && !stmt->other)
+        report(c, DIAG_empty_if, stmt->then->loc);
     check_nested(env, stmt->then);
     c->optional_bounds = before;
 }
