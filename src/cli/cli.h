@@ -120,6 +120,7 @@ ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *
 ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out);
 size_t data_fill_word(const char *text); /* the length of "zeros:" or another word for a fill; 0: none */
 bool data_fill_numbers(const char *text, SlopeTypeKind kind, size_t count, void *out); /* of four bytes */
+ExitStatus data_read_numbers(const char *name, const char *text, SlopeTypeKind kind, size_t count, void *out);
 /* Does a struct end in an array of any length? And how many elements has it in so many bytes? */
 bool data_open_elements(const SlopeType *type, size_t size, size_t *open);
 ExitStatus data_can_print(const SlopeType *type, const char *name);

@@ -205,6 +205,18 @@ static ExitStatus read_values(Elements *elements, const char *name, const char *
     return reader.failed ? EXIT_misuse : EXIT_fine;
 }
 
+/* Numbers of four bytes. */
+ExitStatus data_read_numbers(const char *name, const char *text, SlopeTypeKind kind, size_t count,
+                             void *out) {
+    const char *type = kind == SLOPE_TYPE_float ? "float" : kind == SLOPE_TYPE_int32 ? "int" : "uint";
+    size_t values = count_values(text);
+    if (values != count)
+        return cli_misuse("'%s' takes %zu value%s, not %zu", name, count, count == 1 ? "" : "s", values);
+    Reader reader = {.name = name, .text = text, .bytes = out};
+    for (size_t i = 0; i < count && !reader.failed; i++) read_scalar(&reader, kind, type, i * 4);
+    return reader.failed ? EXIT_misuse : EXIT_fine;
+}
+
 /* ---- zeros:N and the like */
 
 typedef enum FillKind { FILL_zeros, FILL_ones, FILL_range, FILL_random, FILL_COUNT } FillKind;

@@ -1,4 +1,4 @@
-/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=random:64x32, s=nearest,wrap. */
+/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=random:64x32, tex=2x1:1,0,0,1,0,1,0,1, s=nearest,wrap. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -43,6 +43,18 @@ static SlopeImageFormat format_for(const SlopeType *type, SlopeImageFormat forma
 
 /* ---- binding */
 
+static int bits_format(const SlopeType *type) {
+    return !has_integers(type)        ? SLOPE_IMAGE_float
+           : *element_of(type) == 'i' ? SLOPE_IMAGE_int32
+                                      : SLOPE_IMAGE_uint32;
+}
+
+static SlopeTypeKind kind_of_texels(const Picture *shape) {
+    return shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
+           : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
+                                                : SLOPE_TYPE_uint32;
+}
+
 static size_t count_texels(const Picture *picture) {
     return (size_t)picture->width * (size_t)picture->height * (size_t)picture->depth *
            (size_t)picture->channels;
@@ -67,6 +79,12 @@ static bool read_sizes(const char *text, const char *end, Picture *out) {
     return given >= 1 && given <= 3 && out->width >= 1 && out->height >= 1 && out->depth >= 1;
 }
 
+static ExitStatus take_texels(Picture *out) {
+    bool fits = (double)out->width * out->height * out->depth < INT32_MAX;
+    out->data = fits ? calloc(count_texels(out), 4) : NULL;
+    return out->data ? EXIT_fine : cli_misuse("there is not so much memory");
+}
+
 static ExitStatus read_fill(const SlopeType *type, const char *name, const char *text, Picture *out) {
     size_t word = data_fill_word(text);
     const char *comma = strchr(text, ',');
@@ -78,9 +96,27 @@ static ExitStatus read_fill(const SlopeType *type, const char *name, const char 
                           has_integers(type) ? ",uint8" : ",unorm8", text);
     out->channels = channels_of(type);
     if (zeros) return EXIT_fine;
-    out->data = calloc(count_texels(out), 4);
+    ExitStatus status = take_texels(out);
+    if (status != EXIT_fine) return status;
     SlopeTypeKind kind = has_integers(type) ? SLOPE_TYPE_uint32 : SLOPE_TYPE_float;
-    return out->data && data_fill_numbers(text, kind, count_texels(out), out->data) ? EXIT_fine : EXIT_fault;
+    return data_fill_numbers(text, kind, count_texels(out), out->data) ? EXIT_fine : EXIT_fault;
+}
+
+/* "2x1:" in front of as many numbers as its channels are. */
+static bool has_sizes(const char *text) {
+    size_t length = strspn(text, "0123456789x");
+    return length && text[length] == ':';
+}
+
+static ExitStatus read_numbers(const SlopeType *type, const char *name, const char *text, Picture *out) {
+    const char *numbers = strchr(text, ':') + 1;
+    if (!read_sizes(text, numbers - 1, out))
+        return cli_misuse("how large is '%s'? write 2x2:1,2,3,4, not '%s'", name, text);
+    out->channels = channels_of(type);
+    out->format = (SlopeImageFormat)bits_format(type);
+    ExitStatus status = take_texels(out);
+    if (status != EXIT_fine) return status;
+    return data_read_numbers(name, numbers, kind_of_texels(out), count_texels(out), out->data);
 }
 
 static ExitStatus read_picture(const SlopeType *type, const char *name, const char *text, bool *levels,
@@ -91,6 +127,7 @@ static ExitStatus read_picture(const SlopeType *type, const char *name, const ch
                      .format = has_integers(type) ? SLOPE_IMAGE_uint32 : SLOPE_IMAGE_float};
     *levels = false;
     if (data_fill_word(text)) return read_fill(type, name, text, out);
+    if (has_sizes(text)) return read_numbers(type, name, text, out);
     if (*text != '@')
         return cli_misuse("'%s' is %s: write --bind %s=@picture.png or zeros:64x32", name,
                           slope_type_name(type), name);
@@ -104,12 +141,6 @@ static ExitStatus read_picture(const SlopeType *type, const char *name, const ch
                                                 : cli_misuse("'%s' is no .png, .pfm or .npy file", path);
     free(path);
     return status;
-}
-
-static int bits_format(const SlopeType *type) {
-    return !has_integers(type)        ? SLOPE_IMAGE_float
-           : *element_of(type) == 'i' ? SLOPE_IMAGE_int32
-                                      : SLOPE_IMAGE_uint32;
 }
 
 ExitStatus texture_bind(SlopeProgram *program, const SlopeType *type, const char *name, const char *text,
@@ -169,12 +200,6 @@ ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const ch
 }
 
 /* ---- after the run */
-
-static SlopeTypeKind kind_of_texels(const Picture *shape) {
-    return shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
-           : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
-                                                : SLOPE_TYPE_uint32;
-}
 
 void texture_print(const Texture *texture) {
     const char *at = slope_buffer_data(texture->texels);
