@@ -11,7 +11,8 @@ typedef struct Leaf {
     const int *path; /* from the object to the leaf: fields, and -1-i for lane or element i */
     int npath;
     const Type *type;
-    bool by_ref; /* array, or record that stays whole: passed by address */
+    bool
+        by_ref; /* array, record that stays whole, or what atomic operations are done on: passed by address */
     uint8_t dir; /* Dir */
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
@@ -215,7 +216,7 @@ const Type *ad_counterpart(Ad *ad,
 int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field); /* -1: none */
 bool ad_is_given(const Leaf *leaf);             /* a reference that the function hands out */
 bool ad_gives_references(const Leaves *leaves); /* are there any? */
-Leaves ad_leaves_of_func(Ad *ad, const Func *source);
+Leaves ad_leaves_of_func(Ad *ad, Func *source);
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
 Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);

@@ -145,6 +145,40 @@ static void walk_type(Walk *w, const Type *type, const Type *dtype) {
     }
 }
 
+/* ---- places */
+
+typedef struct PlaceSearch {
+    Ad *ad;
+    const Val *param;
+    int depth; /* of calls */
+    bool found;
+} PlaceSearch;
+
+enum { MOST_CALLS = 16 };
+
+static bool needs_place(Ad *ad, Func *func, int param, int depth);
+
+static void search_place(void *user, Inst *inst) {
+    PlaceSearch *s = user;
+    bool atomic = inst->op == OP_atomic || inst->op == OP_atomic_cas;
+    if (atomic && ir_root(inst->args[0]) == s->param) s->found = true;
+    for (int i = 0; inst->op == OP_call && !s->found && i < inst->nargs; i++)
+        s->found = (inst->callee->params[i].flags & PARAM_BY_ADDRESS) && ir_root(inst->args[i]) == s->param &&
+                   needs_place(s->ad, inst->callee, i, s->depth + 1);
+}
+
+/* Does a function without derivatives, such as InterlockedAdd, do atomic operations on what it is given the address of? These are none on a copy. */
+static bool needs_place(Ad *ad, Func *func, int param, int depth) {
+    const Param *p = &func->params[param];
+    if (!(p->flags & PARAM_BY_ADDRESS) || p->dir == DIR_in || p->dir == DIR_out) return false;
+    if ((func->flags & (FUNC_FWD | FUNC_BWD | FUNC_GENERATED)) || func->derivation.of || depth > MOST_CALLS)
+        return false;
+    ad_complete(ad, func);
+    PlaceSearch s = {.ad = ad, .param = func->body ? func->body->params[param] : NULL, .depth = depth};
+    if (func->body) region_walk(func->body, search_place, &s);
+    return s.found;
+}
+
 static void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param, bool is_bound) {
     Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
     w.later = is_bound && (param->flags & PARAM_THIS) && (param->flags & PARAM_NO_DIFF);
@@ -153,7 +187,8 @@ static void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param,
     const Type *dtype = NULL;
     if (param->flags & PARAM_DIFF) dtype = ad_differential(ad, param->type);
     if (w.dual) dtype = ad_counterpart(ad, param->type);
-    walk_type(&w, param->type, dtype);
+    if (param->flags & PARAM_PLACE) add_leaf(&w, param->type, dtype, true);
+    else walk_type(&w, param->type, dtype);
 }
 
 /* Every scalar in and out of the flat function gets its number. */
@@ -178,10 +213,12 @@ bool ad_gives_references(const Leaves *leaves) {
     return false;
 }
 
-Leaves ad_leaves_of_func(Ad *ad, const Func *source) {
+Leaves ad_leaves_of_func(Ad *ad, Func *source) {
     Leaves leaves = {0};
-    for (int i = 0; i < source->nparams; i++)
+    for (int i = 0; i < source->nparams; i++) {
+        if (needs_place(ad, source, i, 0)) source->params[i].flags |= PARAM_PLACE;
         ad_add_leaves(ad, &leaves, i, &source->params[i], source->flags & FUNC_BOUND);
+    }
     for (int i = 0; i < source->nresults; i++) {
         Param result = {.type = source->results[i],
                         .dir = DIR_out,

@@ -238,6 +238,7 @@ typedef enum ParamFlags {
     PARAM_OWN = 128,    /* of a kernel: a buffer to add to, that nobody else uses meanwhile (Func.sums) */
     PARAM_APART =
         256, /* a buffer: what is written of its memory meanwhile is reached by this parameter alone */
+    PARAM_PLACE = 512, /* by address: atomic operations are done on it, which a copy would undo */
 } ParamFlags;
 
 typedef struct Param {

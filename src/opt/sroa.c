@@ -272,7 +272,8 @@ static bool has_its_place(const Sroa *s, const Type *type) {
 }
 
 static bool comes_in_parts(const Sroa *s, const Param *param) {
-    return (param->flags & PARAM_BY_ADDRESS) && !has_its_place(s, param->type);
+    return (param->flags & PARAM_BY_ADDRESS) && !(param->flags & PARAM_PLACE) &&
+           !has_its_place(s, param->type);
 }
 
 static void note_params(Sroa *s) {
