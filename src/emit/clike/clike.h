@@ -434,6 +434,7 @@ const char *clike_lane(Printer *p, const Type *vector, const char *text, int lan
 Value clike_vector_op(Printer *p, const Inst *inst, const Value *args);
 const char *clike_bitcast(Printer *p, const Type *from, const Type *to);
 const char *clike_buffer(Printer *p, const char *what, const Type *buffer);
+Value clike_given_index(Printer *p, const Inst *inst, Value index);      /* of its operand 1, to a function */
 const char *clike_bytes(Printer *p, const char *what, const Type *type); /* load or store, unaligned */
 
 /* ---- expr.c */

@@ -118,6 +118,14 @@ static void reduction(Printer *p, const Inst *inst, const char *name) {
 
 /* ---- lanes */
 
+/* As functions take it: any number but a uint64_t is an int64_t, of which C's compilers need not be told. */
+Value clike_given_index(Printer *p, const Inst *inst, Value index) {
+    if (inst->args[1]->type->kind != TYPE_uint64 || !p->dialect->thread_local_) return index;
+    index.text = clike_format(p, "(int64_t)%s", clike_in(p, index, LEVEL_unary));
+    index.level = LEVEL_unary;
+    return index;
+}
+
 static Value extract(Printer *p, const Inst *inst, const Value *args) {
     int64_t lane = 0;
     const Type *vector = inst->args[0]->type;
@@ -130,14 +138,14 @@ static Value extract(Printer *p, const Inst *inst, const Value *args) {
     const char *name = clike_format(p, "%s_lane", clike_word(p, vector));
     if (clike_begin_helper(p, name)) {
         Text text = {.arena = &p->arena};
-        text_printf(&text, "static inline %s %s(%s v, uint64_t i) {\n    return ",
+        text_printf(&text, "static inline %s %s(%s v, int64_t i) {\n    return ",
                     clike_type(p, vector->args[0]), name, clike_type(p, vector));
         for (int i = 0; i + 1 < count; i++)
             text_printf(&text, "i == %d ? %s : ", i, clike_lane(p, vector, "v", i));
         text_printf(&text, "%s;\n}\n", clike_lane(p, vector, "v", count - 1));
         text_add(&p->helpers, text_str(&text));
     }
-    return clike_call(p, name, args, 2);
+    return clike_call(p, name, (Value[]){args[0], clike_given_index(p, inst, args[1])}, 2);
 }
 
 static Value insert(Printer *p, const Inst *inst, const Value *args) {
@@ -146,7 +154,7 @@ static Value insert(Printer *p, const Inst *inst, const Value *args) {
     const char *name = clike_format(p, "%s_insert", clike_word(p, vector));
     if (clike_begin_helper(p, name)) {
         Text text = {.arena = &p->arena};
-        text_printf(&text, "static inline %s %s(%s v, uint64_t i, %s) {\n    switch (i) {\n",
+        text_printf(&text, "static inline %s %s(%s v, int64_t i, %s) {\n    switch (i) {\n",
                     clike_type(p, vector), name, clike_type(p, vector),
                     clike_declare_value(p, vector->args[0], "x"));
         for (int i = 0; i < count - 1; i++)
@@ -156,7 +164,7 @@ static Value insert(Printer *p, const Inst *inst, const Value *args) {
                     to_memory(p, vector->args[0], "x"));
         text_add(&p->helpers, text_str(&text));
     }
-    return clike_call(p, name, args, 3);
+    return clike_call(p, name, (Value[]){args[0], clike_given_index(p, inst, args[1]), args[2]}, 3);
 }
 
 static Value shuffle(Printer *p, const Inst *inst, const Value *args) {
@@ -247,16 +255,16 @@ const char *clike_bytes(Printer *p, const char *what, const Type *type) {
 
 /* ---- buffers: out of range, reads give zero and writes are dropped */
 
-/* A language that has templates can tell what range the index has. */
+/* A language that has templates can tell what range the index has. In C no type of an index but uint64_t is one that compilers warn of. */
 static const char *any_index(const Printer *p) {
     return p->dialect->within ? "template <typename Index>\n" : "";
 }
 
-static const char *index_type(const Printer *p) { return p->dialect->within ? "Index" : "uint64_t"; }
+static const char *index_type(const Printer *p) { return p->dialect->within ? "Index" : "int64_t"; }
 
 static const char *range_test(Printer *p) {
     return p->dialect->within ? clike_format(p, "%s(i, b.count)", clike_helper(p, p->dialect->within))
-                              : "i < b.count";
+                              : "(uint64_t)i < b.count";
 }
 
 /* To be read only: zeros if it is out of range. */
@@ -269,8 +277,8 @@ static void buffer_read(Printer *p, const char *name, const char *buffer, const 
     const char *qualifier = is_nested ? "" : "const "; /* which C does not let come in later */
     if (p->dialect->thread_local_) {
         text_printf(&p->helpers,
-                    "static inline %s%s {\n    static %s; /* stays zero */\n    return SLOPE_LIKELY(i < "
-                    "b.count) ? %s "
+                    "static inline %s%s {\n    static %s; /* stays zero */\n    return "
+                    "SLOPE_LIKELY((uint64_t)i < b.count) ? %s "
                     ": %snone;\n}\n",
                     qualifier, head, clike_declare(p, element, "none"), place, is_array ? "" : "&");
         return;
@@ -307,9 +315,10 @@ static void buffer_at(Printer *p, const char *name, const char *buffer, const Ty
     bool is_array = element->kind == TYPE_array;
     text_printf(
         &p->helpers,
-        "static inline %s {\n    static SLOPE_THREAD_LOCAL %s;\n    if (i < b.count) return %sb.data[i];\n"
+        "static inline %s {\n    static SLOPE_THREAD_LOCAL %s;\n    if ((uint64_t)i < b.count) return "
+        "%sb.data[i];\n"
         "    memset(&none, 0, sizeof none);\n    return %snone;\n}\n",
-        clike_declare(p, pointer, clike_format(p, "%s(%s b, uint64_t i)", name, buffer)),
+        clike_declare(p, pointer, clike_format(p, "%s(%s b, int64_t i)", name, buffer)),
         clike_declare(p, element, "none"), is_array ? "" : "&", is_array ? "" : "&");
 }
 

@@ -85,13 +85,18 @@ static Value field(Printer *p, const Inst *inst, bool reading) {
     return raw_part(p, whole, record, type, offset ? clike_format(p, "%lld", offset) : NULL);
 }
 
+static const char *given_index(Printer *p, const Inst *inst) {
+    return clike_given_index(p, inst, clike_operand(p, inst, 1)).text;
+}
+
 static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
     int64_t known;
     Value index = clike_operand(p, inst, 1);
     if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && (length < 0 || known < length))
         return clike_format(p, "%lld", (long long)known);
     if (inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0) return index.text;
-    return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_in_range"), index.text, (long long)length);
+    return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_in_range"), given_index(p, inst),
+                        (long long)length);
 }
 
 static Value lane(Printer *p, const Inst *inst, Value whole) {
@@ -182,7 +187,7 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
         value.is_place = true;
     } else if (is_checked(p, inst)) {
         value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, reading ? "read" : "at", type),
-                                         reading ? "" : thread_first(p), buffer.text, index.text),
+                                         reading ? "" : thread_first(p), buffer.text, given_index(p, inst)),
                             LEVEL_primary);
         value.constant = reading;
     } else {
@@ -205,10 +210,11 @@ static Value buffer_bytes(Printer *p, const Inst *inst, bool reading) {
     if (size > p->largest) p->largest = size;
     bool is_tested = is_checked(p, inst);
     const char *bare =
-        is_tested ? clike_format(p, "%s(%s%s.data, %s.count, %s, %lld)",
-                                 clike_helper(p, reading ? "slope_bytes_read" : "slope_bytes_at"),
-                                 reading ? "" : thread_first(p), data, data, offset.text, (long long)size)
-                  : clike_format(p, "%s.data + %s", data, clike_in(p, offset, LEVEL_product));
+        is_tested
+            ? clike_format(p, "%s(%s%s.data, %s.count, %s, %lld)",
+                           clike_helper(p, reading ? "slope_bytes_read" : "slope_bytes_at"),
+                           reading ? "" : thread_first(p), data, data, given_index(p, inst), (long long)size)
+            : clike_format(p, "%s.data + %s", data, clike_in(p, offset, LEVEL_product));
     Value value = clike_value(clike_format(p, is_tested ? "(%s)%s" : "(%s)(void *)(%s)",
                                            clike_type(p, inst->results[0]->type), bare),
                               LEVEL_unary);
@@ -397,7 +403,7 @@ static const Inst *whole_element(const Printer *p, const Inst *access) {
 
 static const char *element_call(Printer *p, const char *what, const Inst *element) {
     return clike_format(p, "%s(%s, %s", clike_buffer(p, what, element->args[0]->type),
-                        clike_operand(p, element, 0).text, clike_operand(p, element, 1).text);
+                        clike_operand(p, element, 0).text, given_index(p, element));
 }
 
 static Value load_from(Printer *p, const Type *type, Value address) {

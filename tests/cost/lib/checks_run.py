@@ -35,7 +35,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "nests.c")
         subprocess.run([slope, "build", path, "-target", "c", "-o", source], check=True)
-        text, found = re.subn(r"SLOPE_LIKELY\(i < b\.count\)", "(checks++, i < b.count)", source.read_text())
+        text, found = re.subn(r"SLOPE_LIKELY\(\(uint64_t\)i < b\.count\)", "(checks++, (uint64_t)i < b.count)", source.read_text())
         assert found > 1
         text = "static long checks;\n" + text + MAIN + "int main(void) {\n"
         for name, elements in rows:
