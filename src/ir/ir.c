@@ -56,7 +56,7 @@ Func *func_new(Module *module, const char *name) {
 
 Func *func_new_part(const Func *of, const char *suffix, Loc loc) {
     Func *part = func_new(of->module, format_text(of->module->arena, "%s.%s", of->name->text, suffix));
-    part->flags = of->flags & (FUNC_GENERATED | FUNC_NORMAL | FUNC_PRECISE);
+    part->flags = (of->flags & (FUNC_GENERATED | FUNC_NORMAL | FUNC_PRECISE)) | FUNC_PART;
     part->loc = loc ? loc : of->loc;
     part->is_library = of->is_library;
     return part;

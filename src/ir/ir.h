@@ -273,6 +273,8 @@ typedef enum FuncFlags {
     FUNC_BOUND = 1 << 18,    /* `this`, a reference, is bound to a derivative (leaf.c) */
     FUNC_BY_HAND = 1 << 19,  /* made by autodiff, of a function whose derivatives the source gives */
     FUNC_ONE_BY_ONE = 1 << 20, /* vectors bring nothing: LLVM is to look for none (opt/range.c) */
+    FUNC_PART = 1 << 21,       /* of another function, for which it reads and writes (func_new_part) */
+    FUNC_PLACE = 1 << 22,      /* the address that it returns is read and written: there, or nowhere */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

@@ -189,6 +189,7 @@ static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
     if (is_precise(decl)) func->flags |= FUNC_PRECISE;
+    if (decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_plain) func->flags |= FUNC_PLACE;
     if (decl->flags & DECL_FORCE_INLINE) check_derivatives(l->c, decl);
     if ((decl->flags & DECL_FORCE_INLINE) && check_is_inlined(decl)) func->flags |= FUNC_FWD | FUNC_BWD;
     func->loc = decl->loc;

@@ -248,13 +248,10 @@ static void take_address(Legalize *l, Inst *inst, int arg) {
     l->changed = true;
 }
 
-/* Is it a part of another function, for which it reads and writes (lanes_loop.c, unlikely.c)? */
-static bool is_part(const Func *func) {
-    return (func->flags & FUNC_UNLIKELY) || ((func->flags & FUNC_NORMAL) && !(func->flags & FUNC_GENERATED));
-}
-
 static void take_addresses(Legalize *l, Inst *inst) {
-    if (inst->op == OP_call && is_part(inst->callee)) return;
+    bool is_for_access = inst->op == OP_call ? inst->callee->flags & FUNC_PART
+                                             : inst->op == OP_return && inst->func->flags & FUNC_PLACE;
+    if (is_for_access) return;
     for (int i = inst->op == OP_store; i < inst->nargs; i++)
         if (inst->op != OP_call || !(inst->callee->params[i].flags & PARAM_BY_ADDRESS))
             take_address(l, inst, i);
