@@ -462,6 +462,8 @@ const char *clike_pointer(Printer *p, Value address, const Type *target, bool re
 const char *clike_place(Printer *p, Value address, const Type *target); /* what is there */
 bool clike_address(Printer *p, const Inst *inst, Value *result);        /* false: not an op of this file */
 Value clike_load(Printer *p, const Inst *inst);
+bool clike_leads_nowhere(
+    const Inst *access); /* by a null pointer, of which compilers warn; no program does that */
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
 void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero */

@@ -140,8 +140,10 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
     if (type_bits(type) < p->dialect->atomic_bits)
         clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
+    bool is_wanted = p->at->uses[inst->results[0]->id] > 0;
+    if (!is_wanted && clike_leads_nowhere(inst)) return;
     if (clike_sum(p, inst)) return;
-    bool is_tested = p->at->uses[inst->results[0]->id] == 0 && clike_begin_tested(p, inst);
+    bool is_tested = !is_wanted && clike_begin_tested(p, inst);
     if (!print_plain_sum(p, inst, type)) print_atomic_call(p, inst, type);
     if (is_tested) clike_end_tested(p);
     clike_end_row(p, inst);

@@ -415,8 +415,12 @@ static Value load_from(Printer *p, const Type *type, Value address) {
     return clike_value(place, place[0] == '*' ? LEVEL_unary : LEVEL_primary);
 }
 
+bool clike_leads_nowhere(const Inst *access) { return val_is_const(inst_operand(access, 0)); }
+
 Value clike_load(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
+    if (clike_leads_nowhere(inst) && type_is_scalar(type))
+        return clike_value(clike_zero(p, type), LEVEL_primary);
     const Inst *element = whole_element(p, inst);
     Value address = {0}, value;
     if (!element) address = clike_read_operand(p, inst, 0);
@@ -454,7 +458,10 @@ static void store(Printer *p, const Inst *inst) {
     else if (is_far && type->kind == TYPE_vector && p->dialect->puts_lanes)
         clike_line(p, "%s(%s, %s);", clike_put_vector(p, type), clike_pointer(p, address, type, false),
                    value);
-    else clike_line(p, "%s;", clike_assignment(p, clike_place(p, address, type), value));
+    else {
+        const char *place = clike_place(p, address, type);
+        if (strcmp(place, value) != 0) clike_line(p, "%s;", clike_assignment(p, place, value));
+    }
 }
 
 static void copy(Printer *p, const Inst *inst, const Type *type) {
@@ -482,7 +489,7 @@ static void zero(Printer *p, const Inst *inst, const Type *type) {
 
 void clike_memory(Printer *p, const Inst *inst) {
     const Type *type = target_of(inst->args[0]);
-    if (clike_is_nothing(type)) return;
+    if (clike_is_nothing(type) || clike_leads_nowhere(inst)) return;
     bool is_whole = inst->op == OP_store && whole_element(p, inst);
     if (!is_whole) clike_begin_whole(p, inst);
     bool is_tested = !is_whole && clike_begin_tested(p, inst);
