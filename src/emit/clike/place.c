@@ -460,7 +460,8 @@ static void store(Printer *p, const Inst *inst) {
                    value);
     else {
         const char *place = clike_place(p, address, type);
-        if (strcmp(place, value) != 0) clike_line(p, "%s;", clike_assignment(p, place, value));
+        bool is_same = strcmp(place, value) == 0 && !strpbrk(place, "*[>"); /* a variable, as it is */
+        if (!is_same) clike_line(p, "%s;", clike_assignment(p, place, value));
     }
 }
 
