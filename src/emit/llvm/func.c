@@ -234,12 +234,18 @@ static void measure(const Region *region, int depth, FuncSize *size) {
 
 /* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
  * It leaves functions alone of which the address is known elsewhere. (In large ones the search takes seconds.) */
-static bool loses_vectors(const FuncInfo *info) {
 #if defined(__aarch64__)
+enum { VECTORS_GET_LOST = true };
+#else
+enum { VECTORS_GET_LOST = false };
+#endif
+
+static bool loses_vectors(const FuncInfo *info) {
     const Func *func = info->func;
     const int registers = 8, in_memory = 4;
     int taken = 0;
     bool any = false;
+    if (!VECTORS_GET_LOST) return false;
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
         bool is_in_memory = (param->flags & PARAM_BY_ADDRESS) || i >= info->direct_params;
@@ -247,10 +253,6 @@ static bool loses_vectors(const FuncInfo *info) {
         any = any || (is_in_memory && has_triple(param->type));
     }
     return any && taken > registers;
-#else
-    (void)info;
-    return false;
-#endif
 }
 
 /* Of its callers, before LLVM looks at parameters. What calls itself stays a function. */
