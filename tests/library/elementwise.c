@@ -160,20 +160,30 @@ static Real ref_lgamma(Kind kind, const Real *v, Real *scale) {
     return y;
 }
 
-/* Those below round at every step, as the type does: what overflows on the way is infinite at the end. */
+/* Those below round at every step, as the type does: what overflows on the way is infinite at the end. Steps in double are taken
+ * in double: where long double has 64 bits, rounding to those first and then to 53 may give the neighbour. */
+static Real difference(Kind kind, Real x, Real y) {
+    return kind == KIND_double ? (Real)((double)x - (double)y) : round_to(kind, x - y);
+}
+static Real product(Kind kind, Real x, Real y) {
+    return kind == KIND_double ? (Real)((double)x * (double)y) : round_to(kind, x * y);
+}
+static Real quotient(Kind kind, Real x, Real y) {
+    return kind == KIND_double ? (Real)((double)x / (double)y) : round_to(kind, x / y);
+}
 static Real ref_mad(Kind kind, const Real *v, Real *scale) {
-    Real product = round_to(kind, v[0] * v[1]);
-    *scale = fmaxl(fabsl(product), fabsl(v[2]));
-    return product + v[2];
+    Real first = product(kind, v[0], v[1]);
+    *scale = fmaxl(fabsl(first), fabsl(v[2]));
+    return first + v[2];
 }
 static Real ref_lerp(Kind kind, const Real *v, Real *scale) {
-    Real way = round_to(kind, v[2] * round_to(kind, v[1] - v[0]));
+    Real way = product(kind, v[2], difference(kind, v[1], v[0]));
     *scale = fmaxl(fabsl(way), fabsl(v[0]));
     return v[0] + way;
 }
 static Real ref_smoothstep(Kind kind, const Real *v, Real *scale) {
     (void)scale;
-    Real t = round_to(kind, round_to(kind, v[2] - v[0]) / round_to(kind, v[1] - v[0]));
+    Real t = quotient(kind, difference(kind, v[2], v[0]), difference(kind, v[1], v[0]));
     t = fminl(fmaxl(t, 0), 1);
     return t * t * (3 - 2 * t);
 }
