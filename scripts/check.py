@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks of the source that a compiler does not make: format, layering, headers, sizes, habits, messages that no test
-expects, structs of the Python package, and no global state.
+"""Checks of the source that a compiler does not make: format, layering, headers, sizes, habits, what depends on the order of
+arguments, messages that no test expects, structs of the Python package, and no global state.
 
     scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
 
@@ -34,6 +34,8 @@ FILE_LINES = 1000
 FUNCTION_LINES = 100  # unless it is one flat switch
 PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exit|_exit)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
+CALL = re.compile(r"\b([a-z_]\w*)\(")
+BUILDS = re.compile(r"\b([a-z_]\w*)\(Builder \*")
 MESSAGE = re.compile(r'DIAG\((\w+), (\w+), (\d+), "((?:\\.|[^"\\])*)"\)$')
 SAYS = {".slang", ".err", ".json", ".out", ".ir", ".c", ".py"}  # what a test may expect a message in
 FILES = re.compile(r"\b\w+\.c\b")
@@ -197,6 +199,30 @@ def check_sizes():
                 yield f"{shown(path)}:{start}: a function of {count} lines; at most {FUNCTION_LINES}"
 
 
+def arguments(text, opening):
+    """The arguments of a call, whose parenthesis opens there."""
+    depth, start = 0, opening + 1
+    for at in range(opening, len(text)):
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if depth == 0 or depth == 1 and text[at] == ",":
+            yield text[start:at]
+            start = at + 1
+        if depth == 0:
+            return
+
+
+def check_order():
+    """C does not say which argument of a call is computed first: if two of them build instructions, compilers make different programs."""
+    texts = {path: blank(path.read_text()) for path in sources("src")}
+    declared = {name for path, text in texts.items() if path.suffix == ".h" for name in BUILDS.findall(text)}
+    for path, text in texts.items():
+        building = declared.union(BUILDS.findall(text))
+        for call in CALL.finditer(text):
+            parts = arguments(text, call.end() - 1)
+            if sum(any(name in building for name in CALL.findall(part)) for part in parts) > 1:
+                yield f"{shown(path)}:{text.count(chr(10), 0, call.start()) + 1}: two arguments of '{call[1]}' build instructions; name one before"
+
+
 def check_merged():
     """No file that git tracks has marks of a merge that was left unfinished."""
     left = subprocess.run(["git", "grep", "-nIE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True).stdout
@@ -283,7 +309,7 @@ def check_bindings():
 
 
 CHECKS = {"format": check_format, "layering": check_layering, "headers": check_headers, "sizes": check_sizes,
-          "habits": check_habits, "merged": check_merged, "messages": check_messages, "bindings": check_bindings}
+          "habits": check_habits, "order": check_order, "merged": check_merged, "messages": check_messages, "bindings": check_bindings}
 
 
 def main():

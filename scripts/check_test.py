@@ -51,6 +51,12 @@ class CheckTest(unittest.TestCase):
                           "ir/a.c:2: ir does not see check", "'nowhere.h' is not in this folder",
                           "lower does not see slope.h", "opt/a.c:2: opt does not see autodiff")
 
+    def test_order(self):
+        self.file("src/ir/ir.h", "Val *build_load(Builder *b, Val *p);\nVal *build_sum(Builder *b, Val *x, Val *y);\n")
+        self.file("src/ir/a.c", "void f(void) {\n    build_sum(b, build_load(b, p), x);\n    build_sum(b, build_load(b, p),\n"
+                  "              -build_load(b, q));\n    g(build_load(b, p)), h(build_load(b, q));\n}\n")
+        self.assert_finds(check.check_order, "src/ir/a.c:3: two arguments of 'build_sum'")
+
     def test_inner_headers(self):
         self.file("src/lower/a.c", '#include "check/checker.h"\n#include "check/check.h"\n#include "lower/lowerer.h"\n')
         self.file("src/runtime/a.c", '#include "emit/abi.h"\n')

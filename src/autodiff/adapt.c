@@ -66,8 +66,9 @@ bool ad_has_optional(Ad *ad, const Type *type) {
 
 static void mark_elements(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
     CountLoop loop = build_count(b, 0, type_length(type));
-    ad_mark_present(ad, &loop.body, type->args[0], p ? build_elem(&loop.body, p, loop.index, true) : NULL,
-                    build_elem(&loop.body, d, loop.index, true));
+    Val *p_part = p ? build_elem(&loop.body, p, loop.index, true) : NULL;
+    Val *d_part = build_elem(&loop.body, d, loop.index, true);
+    ad_mark_present(ad, &loop.body, type->args[0], p_part, d_part);
     build_next(&loop);
 }
 
@@ -80,12 +81,16 @@ void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
     const RecordDiff *diff = ir_record_diff(ad->m, type);
     const Record *record = type_record(type);
     for (int i = 0; i < record->nfields; i++)
-        if (diff->field_map[i] >= 0)
-            ad_mark_present(ad, b, record->fields[i].type, p ? build_field(b, p, i) : NULL,
-                            build_field(b, d, diff->field_map[i]));
+        if (diff->field_map[i] >= 0) {
+            Val *p_part = p ? build_field(b, p, i) : NULL;
+            Val *d_part = build_field(b, d, diff->field_map[i]);
+            ad_mark_present(ad, b, record->fields[i].type, p_part, d_part);
+        }
     if (!diff->optional) return;
     Val *yes = ir_const_int(ad->m, type_basic(ad->m->types, TYPE_bool), 1);
-    build_store(b, build_field(b, d, 1), p ? build_load(b, build_field(b, p, 1)) : yes);
+    Val *d_part = build_field(b, d, 1);
+    Val *p_part = p ? build_load(b, build_field(b, p, 1)) : yes;
+    build_store(b, d_part, p_part);
 }
 
 /* ---- forward */

@@ -556,8 +556,9 @@ static void note_use(void *user, Inst *inst) {
 
 static Val *select_index(const Choose *x, Builder *b, Val *condition, Val *one, Val *other) {
     if (val_is_same(one, other)) return one;
-    return build_select(b, condition, build_convert(b, one, x->index_type),
-                        build_convert(b, other, x->index_type));
+    Val *one_index = build_convert(b, one, x->index_type);
+    Val *other_index = build_convert(b, other, x->index_type);
+    return build_select(b, condition, one_index, other_index);
 }
 
 static bool is_moved(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_offset; }

@@ -19,22 +19,28 @@ static void treat(Ad *ad, Builder *b, Val *to, Val *from);
 
 static void treat_elements(Ad *ad, Builder *b, Val *to, Val *from) {
     CountLoop loop = build_count(b, 0, type_length(to->type->args[0]));
-    treat(ad, &loop.body, build_elem(&loop.body, to, loop.index, true),
-          from ? build_elem(&loop.body, from, loop.index, true) : NULL);
+    Val *to_part = build_elem(&loop.body, to, loop.index, true);
+    Val *from_part = from ? build_elem(&loop.body, from, loop.index, true) : NULL;
+    treat(ad, &loop.body, to_part, from_part);
     build_next(&loop);
 }
 
 static void treat_fields(Ad *ad, Builder *b, Val *to, Val *from) {
-    for (int i = 0; i < type_record(to->type->args[0])->nfields; i++)
-        treat(ad, b, build_field(b, to, i), from ? build_field(b, from, i) : NULL);
+    for (int i = 0; i < type_record(to->type->args[0])->nfields; i++) {
+        Val *to_part = build_field(b, to, i);
+        Val *from_part = from ? build_field(b, from, i) : NULL;
+        treat(ad, b, to_part, from_part);
+    }
 }
 
 static void treat_plainly(Ad *ad, Builder *b, Val *to, Val *from) {
     const Type *type = to->type->args[0];
     bool is_object = type->kind == TYPE_record || type->kind == TYPE_array;
     bool is_number = type_is_float(type) || type->kind == TYPE_vector;
-    if (from && is_number) build_store(b, to, build_sum(b, build_load(b, to), build_load(b, from)));
-    else if (from) build_inst(b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
+    if (from && is_number) {
+        Val *sum = build_load(b, to), *term = build_load(b, from);
+        build_store(b, to, build_sum(b, sum, term));
+    } else if (from) build_inst(b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
     else if (is_object) build_zero(b, to);
     else build_store(b, to, ad_zero(ad, type));
 }

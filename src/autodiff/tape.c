@@ -71,8 +71,10 @@ static Val *pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
     const Type *word = tape_type(ad, type);
     if (type->kind != TYPE_buffer) return build_bitcast(b, pop_one(b, tape, word, name), type);
     Val *words = build_var(b, type_array(ad->m->types, word, BUFFER_WORDS), NULL, true);
-    for (int i = BUFFER_WORDS - 1; i >= 0; i--)
-        build_store(b, part(ad, b, words, i), pop_one(b, tape, word, NULL));
+    for (int i = BUFFER_WORDS - 1; i >= 0; i--) {
+        Val *place = part(ad, b, words, i), *kept = pop_one(b, tape, word, NULL);
+        build_store(b, place, kept);
+    }
     return build_load(b, build_bitcast(b, words, type_pointer(ad->m->types, type)));
 }
 

@@ -38,7 +38,9 @@ static Val *draw(const Shaker *s, Builder *b) {
 
 static Val *as_narrow(Shaker *s, Builder *b, Val *x) {
     x = build_binary(b, OP_add, x, build_binary(b, OP_mul, draw(s, b), real(s, s->as->least)));
-    Val *fits = build_binary(b, OP_le, build_unary(b, OP_abs, x), real(s, s->as->most));
+    Val *size = build_unary(b, OP_abs, x);
+    Val *most = real(s, s->as->most);
+    Val *fits = build_binary(b, OP_le, size, most);
     return build_select(b, fits, x, build_binary(b, OP_mul, x, real(s, (double)INFINITY)));
 }
 

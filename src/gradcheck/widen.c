@@ -71,8 +71,9 @@ static void convert_object(Widener *w, Builder *b, Val *to, Val *from);
 
 static void convert_elements(Widener *w, Builder *b, Val *to, Val *from) {
     CountLoop loop = build_count(b, 0, type_length(to->type->args[0]));
-    convert_object(w, &loop.body, build_elem(&loop.body, to, loop.index, true),
-                   build_elem(&loop.body, from, loop.index, true));
+    Val *to_part = build_elem(&loop.body, to, loop.index, true);
+    Val *from_part = build_elem(&loop.body, from, loop.index, true);
+    convert_object(w, &loop.body, to_part, from_part);
     build_next(&loop);
 }
 
@@ -83,8 +84,11 @@ static void convert_object(Widener *w, Builder *b, Val *to, Val *from) {
     else if (type == from->type->args[0]) build_copy(b, to, from);
     else if (type->kind == TYPE_array) convert_elements(w, b, to, from);
     else
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            convert_object(w, b, build_field(b, to, i), build_field(b, from, i));
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            Val *to_part = build_field(b, to, i);
+            Val *from_part = build_field(b, from, i);
+            convert_object(w, b, to_part, from_part);
+        }
 }
 
 /* ---- instructions */

@@ -217,8 +217,8 @@ static Val *wide_trip(Count *c) {
     const Type *natural = type_basic(m->types, TYPE_uint64);
     Val *runs = build_binary(b, c->test.or_equal ? OP_le : OP_lt, c->low, c->high);
     if (c->size == 1) return build_select(b, runs, distance(c), word(c, 0));
-    Val *span =
-        build_binary(b, OP_sub, build_convert(b, c->high, natural), build_convert(b, c->low, natural));
+    Val *high = build_convert(b, c->high, natural), *low = build_convert(b, c->low, natural);
+    Val *span = build_binary(b, OP_sub, high, low);
     if (!c->test.or_equal) span = build_binary(b, OP_sub, span, ir_const_int(m, natural, 1));
     span = build_binary(b, OP_div, span, ir_const_int(m, natural, c->size));
     Val *trip = build_binary(b, OP_add, build_convert(b, span, c->word), word(c, 1));

@@ -46,7 +46,9 @@ static Val *tame_factor(Builder *b, Val *x, Val *y) {
 }
 
 static Val *tame_divisor(Builder *b, Val *x, Val *y) {
-    Val *wild = build_binary(b, OP_or, is_zero(b, y), build_unary(b, OP_isnan, y));
+    Val *is_none = is_zero(b, y);
+    Val *is_nan = build_unary(b, OP_isnan, y);
+    Val *wild = build_binary(b, OP_or, is_none, is_nan);
     Val *unused = build_binary(b, OP_and, is_zero(b, x), wild);
     return build_select(b, unused, real(b, y->type, INFINITY), y);
 }
@@ -100,7 +102,9 @@ static bool is_explosive(const Val *v, int depth) {
 /* What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 + exp(x)) is flat there. */
 Val *build_unless_infinite(Builder *b, Val *v, Val *change) {
     if (!change || !is_explosive(v, DEPTH_OF_SUMS)) return change;
-    Val *is_infinite = build_binary(b, OP_eq, build_unary(b, OP_abs, v), real(b, v->type, INFINITY));
+    Val *size = build_unary(b, OP_abs, v);
+    Val *infinite = real(b, v->type, INFINITY);
+    Val *is_infinite = build_binary(b, OP_eq, size, infinite);
     return build_select(b, is_infinite, real(b, v->type, 0), change);
 }
 

@@ -272,8 +272,11 @@ static Val *rewrite_offset(const Rewrite *r) {
     if (!is_inst(r->args[0], OP_buffer_elem) || inst_has(r->args[0]->inst, INST_UNCHECKED)) return NULL;
     const Type *wide = type_basic(module_of(r)->types, TYPE_int64);
     Val *from = operand(r->args[0], 1), *index = r->args[1];
-    if (!val_is_zero(from))
-        index = build_binary(r->b, OP_add, build_convert(r->b, from, wide), build_convert(r->b, index, wide));
+    if (!val_is_zero(from)) {
+        Val *wide_from = build_convert(r->b, from, wide);
+        Val *wide_index = build_convert(r->b, index, wide);
+        index = build_binary(r->b, OP_add, wide_from, wide_index);
+    }
     return build_buffer_elem(r->b, operand(r->args[0], 0), index, inst_has(r->args[0]->inst, INST_WRITES));
 }
 

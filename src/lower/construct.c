@@ -54,9 +54,11 @@ static void matrix_into(Fn *f, Expr *e, Val *to) {
     const Type *rows = to->type->args[0], *row_type = rows->args[0];
     int columns = type_count(row_type);
     ValVec all = components(f, e, row_type->args[0], columns * (int)type_length(rows));
-    for (int64_t i = 0; i < type_length(rows); i++)
-        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true),
-                    build_vec(&f->b, row_type, all.at + i * columns));
+    for (int64_t i = 0; i < type_length(rows); i++) {
+        Val *to_part = build_elem(&f->b, to, const_int(f, TYPE_int, i), true);
+        Val *row = build_vec(&f->b, row_type, all.at + i * columns);
+        build_store(&f->b, to_part, row);
+    }
 }
 
 typedef struct Elements {

@@ -92,7 +92,9 @@ static void convert_matrix(Fn *f, Expr *e, Val *to) {
             row = columns == 1 ? build_vec(&f->b, type_vector(f->l->types, row->type->args[0], 1),
                                            (Val *[]){build_extract_lane(&f->b, row, 0)})
                                : build_shuffle(&f->b, row, lanes, columns);
-        build_store(&f->b, build_elem(&f->b, to, index, true), build_convert(&f->b, row, row_type));
+        Val *to_part = build_elem(&f->b, to, index, true);
+        Val *converted = build_convert(&f->b, row, row_type);
+        build_store(&f->b, to_part, converted);
     }
 }
 
@@ -147,9 +149,11 @@ void convert_pair(Fn *f, const Type *from_type, Val *source, const Type *to_type
 }
 
 static void map_parts(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
-    build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, from, 1)));
-    convert_part(f, from_type->args[0], build_field(&f->b, from, 0), to_type->args[0],
-                 build_field(&f->b, to, 0));
+    Val *to_has = build_field(&f->b, to, 1), *has = build_load(&f->b, build_field(&f->b, from, 1));
+    build_store(&f->b, to_has, has);
+    Val *from_part = build_field(&f->b, from, 0);
+    Val *to_part = build_field(&f->b, to, 0);
+    convert_part(f, from_type->args[0], from_part, to_type->args[0], to_part);
 }
 
 static int optional_depth(const Type *type) {

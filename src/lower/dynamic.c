@@ -52,7 +52,9 @@ static void widen_variant(Fn *f, const Type *type, int index, void *user) {
     const Between *between = user;
     int field = variant_index(f->l, between->to_type, type);
     build_store(&f->b, build_field(&f->b, between->to, 0), const_int(f, TYPE_uint, field));
-    move(f, type, build_field(&f->b, between->from, index + 1), build_field(&f->b, between->to, field));
+    Val *from_part = build_field(&f->b, between->from, index + 1);
+    Val *to_part = build_field(&f->b, between->to, field);
+    move(f, type, from_part, to_part);
 }
 
 /* A differential of one type among those of all types behind an interface. */
@@ -85,21 +87,28 @@ static bool pass_parts(Fn *f, const Type *from_type, Val *from, const Type *to_t
             if (!slots[i].is_first) continue;
             const Type *to_field =
                 slots[i].is_bits ? slots[i].word : check_field_type(c, to_type, fields.at[i]);
-            pass_between(f, slots[i].word, build_field(&f->b, from, member), to_field,
-                         build_field(&f->b, to, member));
+            Val *from_part = build_field(&f->b, from, member);
+            Val *to_part = build_field(&f->b, to, member);
+            pass_between(f, slots[i].word, from_part, to_field, to_part);
         }
     } else if (from_type->kind == TYPE_array) {
         for (int64_t i = 0; i < type_length(from_type); i++) {
             Val *index = const_int(f, TYPE_int, i);
-            pass_between(f, from_type->args[0], build_elem(&f->b, from, index, true), to_type->args[0],
-                         build_elem(&f->b, to, index, true));
+            Val *from_part = build_elem(&f->b, from, index, true);
+            Val *to_part = build_elem(&f->b, to, index, true);
+            pass_between(f, from_type->args[0], from_part, to_type->args[0], to_part);
         }
     } else if (from_type->kind == TYPE_tuple || from_type->kind == TYPE_optional) {
-        for (int i = 0; i < from_type->nargs; i++)
-            pass_between(f, from_type->args[i], build_field(&f->b, from, i), to_type->args[i],
-                         build_field(&f->b, to, i));
-        if (from_type->kind == TYPE_optional)
-            build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, from, 1)));
+        for (int i = 0; i < from_type->nargs; i++) {
+            Val *from_part = build_field(&f->b, from, i);
+            Val *to_part = build_field(&f->b, to, i);
+            pass_between(f, from_type->args[i], from_part, to_type->args[i], to_part);
+        }
+        if (from_type->kind == TYPE_optional) {
+            Val *to_part = build_field(&f->b, to, 1);
+            Val *term = build_load(&f->b, build_field(&f->b, from, 1));
+            build_store(&f->b, to_part, term);
+        }
     } else return false;
     return true;
 }
@@ -156,7 +165,9 @@ static void load_variants(Fn *f, const Type *interface, Val *from, Val *to) {
         const Type *type = i < n ? check_conformers(l->c, interface)->at[i] : NULL;
         if (type && external_layout(l, type).size <= external_room(l, interface)) {
             build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, i + 1));
-            from_external(f, type, payload_as(f, from, type), build_field(&f->b, to, i + 1));
+            Val *payload = payload_as(f, from, type);
+            Val *to_part = build_field(&f->b, to, i + 1);
+            from_external(f, type, payload, to_part);
         }
         build_yield(&f->b, NULL, 0);
     }
@@ -170,7 +181,9 @@ static void store_variant(Fn *f, const Type *type, int index, void *user) {
     int64_t id = check_conformer_id(f->l->c, between->from_type, index);
     build_store(&f->b, build_field(&f->b, between->to, 0), ir_const_int(f->l->m, word, id));
     build_store(&f->b, build_field(&f->b, between->to, 1), ir_const_int(f->l->m, word, id));
-    to_external(f, type, build_field(&f->b, between->from, index + 1), payload_as(f, between->to, type));
+    Val *from_part = build_field(&f->b, between->from, index + 1);
+    Val *payload = payload_as(f, between->to, type);
+    to_external(f, type, from_part, payload);
 }
 
 /* ---- the differential of one type, out of that of an interface */
@@ -195,7 +208,9 @@ static void take_variant(Fn *f, const Type *type, int index, void *user) {
     const Between *between = user;
     const Type *wanted = between->to_type->args[0];
     if (check_differential(f->l->c, type) != wanted) return;
-    move(f, wanted, build_field(&f->b, between->from, index), build_field(&f->b, between->to, 0));
+    Val *from_part = build_field(&f->b, between->from, index);
+    Val *to_part = build_field(&f->b, between->to, 0);
+    move(f, wanted, from_part, to_part);
     build_store(&f->b, build_field(&f->b, between->to, 1), const_int(f, TYPE_bool, 1));
 }
 

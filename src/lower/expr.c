@@ -230,8 +230,9 @@ static void builtin_matrix(Fn *f, Expr *e, Val *to) {
         Val *index = const_int(f, TYPE_int, i);
         Val *x = build_load(&f->b, build_elem(&f->b, a, index, true));
         Val *y = b ? build_load(&f->b, build_elem(&f->b, b, index, true)) : NULL;
-        build_store(&f->b, build_elem(&f->b, to, index, true),
-                    y ? apply_binary(f, op, x, y) : apply_unary(f, op, x));
+        Val *to_part = build_elem(&f->b, to, index, true);
+        Val *value = y ? apply_binary(f, op, x, y) : apply_unary(f, op, x);
+        build_store(&f->b, to_part, value);
     }
 }
 
@@ -369,9 +370,10 @@ static void select_into(Fn *f, Expr *e, Val *to) {
         Val *condition = lower_address(f, e->a), *a = lower_address(f, e->b), *b = lower_address(f, e->c);
         for (int64_t i = 0; i < type_length(condition_type); i++) {
             Val *k = const_int(f, TYPE_int, i);
-            Val *row = build_select(&f->b, build_load(&f->b, build_elem(&f->b, condition, k, true)),
-                                    build_load(&f->b, build_elem(&f->b, a, k, true)),
-                                    build_load(&f->b, build_elem(&f->b, b, k, true)));
+            Val *which = build_load(&f->b, build_elem(&f->b, condition, k, true));
+            Val *a_row = build_load(&f->b, build_elem(&f->b, a, k, true));
+            Val *b_row = build_load(&f->b, build_elem(&f->b, b, k, true));
+            Val *row = build_select(&f->b, which, a_row, b_row);
             build_store(&f->b, build_elem(&f->b, to, k, true), row);
         }
         return;

@@ -176,8 +176,11 @@ static void convert_parts(Fn *f, const Type *type, Val *from, Val *to, bool load
         if (load) from_external(f, type->args[i], a, b);
         else to_external(f, type->args[i], a, b);
     }
-    if (type->kind == TYPE_optional)
-        build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, from, 1)));
+    if (type->kind == TYPE_optional) {
+        Val *to_part = build_field(&f->b, to, 1);
+        Val *term = build_load(&f->b, build_field(&f->b, from, 1));
+        build_store(&f->b, to_part, term);
+    }
 }
 
 static void convert(Fn *f, const Type *type, Val *from, Val *to, bool load) {

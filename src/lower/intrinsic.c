@@ -223,7 +223,9 @@ static void atomic_add_parts(Fn *f, Val *to, Val *from);
 
 static void atomic_add_element(Fn *f, Val *to, Val *from, int64_t index) {
     Val *at = const_int(f, TYPE_int, index);
-    atomic_add_parts(f, build_elem(&f->b, to, at, true), build_elem(&f->b, from, at, true));
+    Val *to_part = build_elem(&f->b, to, at, true);
+    Val *from_part = build_elem(&f->b, from, at, true);
+    atomic_add_parts(f, to_part, from_part);
 }
 
 /* Short arrays without a loop: each sum can then take the place of the zero that was stored there (opt/fill.c). */
@@ -233,7 +235,9 @@ static void atomic_add_elements(Fn *f, Val *to, Val *from) {
     for (int64_t i = 0; i < length && length <= SHORT; i++) atomic_add_element(f, to, from, i);
     if (length <= SHORT) return;
     Count count = begin_count(f, 0, length);
-    atomic_add_parts(f, build_elem(&f->b, to, count.index, true), build_elem(&f->b, from, count.index, true));
+    Val *to_part = build_elem(&f->b, to, count.index, true);
+    Val *from_part = build_elem(&f->b, from, count.index, true);
+    atomic_add_parts(f, to_part, from_part);
     end_count(f, &count);
 }
 
@@ -248,12 +252,17 @@ static void atomic_add_parts(Fn *f, Val *to, Val *from) {
     } else if (type->kind == TYPE_vector) {
         for (int i = 0; i < type_count(type); i++) {
             Val *lane = const_int(f, TYPE_int, i);
-            atomic_add_parts(f, build_elem(&f->b, to, lane, true), build_elem(&f->b, from, lane, true));
+            Val *to_part = build_elem(&f->b, to, lane, true);
+            Val *from_part = build_elem(&f->b, from, lane, true);
+            atomic_add_parts(f, to_part, from_part);
         }
     } else if (type->kind == TYPE_array) atomic_add_elements(f, to, from);
     else if (type->kind == TYPE_record) {
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            atomic_add_parts(f, build_field(&f->b, to, i), build_field(&f->b, from, i));
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            Val *to_part = build_field(&f->b, to, i);
+            Val *from_part = build_field(&f->b, from, i);
+            atomic_add_parts(f, to_part, from_part);
+        }
     }
 }
 
@@ -280,8 +289,9 @@ static void set_unit_element(Fn *f, Val *to, Val *i, int64_t count) {
     Val *each = const_int(f, TYPE_int, numbers), *zero = const_int(f, TYPE_int, 0);
     Val *element = build_binary(b, OP_div, i, each), *last = const_int(f, TYPE_int, count - 1);
     element = build_binary(b, OP_max, build_binary(b, OP_min, element, last), zero);
-    set_unit(f, build_elem(b, to, element, true),
-             build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each)));
+    Val *to_part = build_elem(b, to, element, true);
+    Val *rest = build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each));
+    set_unit(f, to_part, rest);
 }
 
 /* Number i of an object that is zero becomes one, if there is such a number. */
@@ -310,8 +320,9 @@ static void set_unit_inside(Fn *f, Val *to, Val *i) {
     if (type->kind == TYPE_vector || type->kind == TYPE_array) {
         Val *each = const_int(f, TYPE_int, ir_count_numbers(type->args[0])),
             *element = build_binary(b, OP_div, i, each);
-        set_unit_inside(f, build_elem(b, to, element, true),
-                        build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each)));
+        Val *to_part = build_elem(b, to, element, true);
+        Val *rest = build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each));
+        set_unit_inside(f, to_part, rest);
     } else if (type_is_float(type)) build_store(b, to, ir_const_real(f->l->m, type, 1));
     else set_unit(f, to, i);
 }

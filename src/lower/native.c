@@ -127,9 +127,16 @@ static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
         return;
     }
     Count count = begin_count(f, 0, type_length(ir));
-    add_differential(f, front->args[0], build_elem(&f->b, to, count.index, true),
-                     build_elem(&f->b, from, count.index, true));
+    Val *to_part = build_elem(&f->b, to, count.index, true);
+    Val *from_part = build_elem(&f->b, from, count.index, true);
+    add_differential(f, front->args[0], to_part, from_part);
     end_count(f, &count);
+}
+
+/* Of such a field. */
+static void add_field(Fn *f, const Type *front, Val *to, Val *from, int field) {
+    Val *to_field = build_field(&f->b, to, field), *from_field = build_field(&f->b, from, field);
+    add_differential(f, front, to_field, from_field);
 }
 
 /* to += from */
@@ -138,7 +145,9 @@ static void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     const Type *ir = lower_type(l, front);
     Func *own = known_sum(l, front);
     if (is_simple(ir)) {
-        build_store(&f->b, to, build_sum(&f->b, build_load(&f->b, to), build_load(&f->b, from)));
+        Val *sum = build_load(&f->b, to);
+        Val *term = build_load(&f->b, from);
+        build_store(&f->b, to, build_sum(&f->b, sum, term));
     } else if (own) {
         Val *sum = temp_var(f, front, "sum"), *args[2] = {to, from};
         call_func(f, own, args, 2, ir, sum);
@@ -147,25 +156,23 @@ static void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     else if (front->kind == TYPE_struct) {
         DeclVec fields = check_all_fields(l->c, front);
         for (int i = 0; i < fields.count; i++)
-            add_differential(f, check_field_type(l->c, front, fields.at[i]), build_field(&f->b, to, i),
-                             build_field(&f->b, from, i));
+            add_field(f, check_field_type(l->c, front, fields.at[i]), to, from, i);
     } else if (front->kind ==
                TYPE_optional) { /* it has a value if one of them has; where there is none, it is zero */
         Val *has = build_field(&f->b, to, 1), *other = build_field(&f->b, from, 1);
-        add_differential(f, front->args[0], build_field(&f->b, to, 0), build_field(&f->b, from, 0));
-        build_store(&f->b, has, build_binary(&f->b, OP_or, build_load(&f->b, has), build_load(&f->b, other)));
+        add_field(f, front->args[0], to, from, 0);
+        Val *had = build_load(&f->b, has), *given = build_load(&f->b, other);
+        build_store(&f->b, has, build_binary(&f->b, OP_or, had, given));
     } else if (front->kind == TYPE_pair) {
-        add_differential(f, front->args[0], build_field(&f->b, to, 0), build_field(&f->b, from, 0));
-        add_differential(f, check_differential(l->c, front->args[0]), build_field(&f->b, to, 1),
-                         build_field(&f->b, from, 1));
+        add_field(f, front->args[0], to, from, 0);
+        add_field(f, check_differential(l->c, front->args[0]), to, from, 1);
     } else if (front->kind == TYPE_tuple) {
-        for (int i = 0; i < front->nargs; i++)
-            add_differential(f, front->args[i], build_field(&f->b, to, i), build_field(&f->b, from, i));
+        for (int i = 0; i < front->nargs; i++) add_field(f, front->args[i], to, from, i);
     } else if (front->kind == TYPE_assoc) {
         const TypeVec *types = check_conformers(l->c, front->args[0]);
         for (int i = 0; i < types->count; i++) {
             const Type *d = check_differential(l->c, types->at[i]);
-            if (d) add_differential(f, d, build_field(&f->b, to, i), build_field(&f->b, from, i));
+            if (d) add_field(f, d, to, from, i);
         }
     }
 }
@@ -176,8 +183,8 @@ static void scale(Fn *f, const Type *front, Val *factor, Val *to) {
     Lowerer *l = f->l;
     const Type *ir = lower_type(l, front);
     if (is_simple(ir)) {
-        build_store(&f->b, to,
-                    build_binary(&f->b, OP_mul, build_load(&f->b, to), convert_numeric(f, factor, ir)));
+        Val *number = build_load(&f->b, to), *scaled = convert_numeric(f, factor, ir);
+        build_store(&f->b, to, build_binary(&f->b, OP_mul, number, scaled));
     } else if (ir->kind == TYPE_array) {
         const Type *element = front->kind == TYPE_matrix ? ir->args[0] : front->args[0];
         for (int64_t i = 0; i < type_length(ir); i++)

@@ -71,8 +71,9 @@ static void copy_transposed(Fn *f, Val *to, Val *from) {
         loaded[i] = build_load(&f->b, build_elem(&f->b, from, const_int(f, TYPE_int, i), true));
     for (int i = 0; i < lines; i++) {
         for (int k = 0; k < lanes; k++) parts[k] = build_extract_lane(&f->b, loaded[k], i);
-        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true),
-                    build_vec(&f->b, target->args[0], parts));
+        Val *to_part = build_elem(&f->b, to, const_int(f, TYPE_int, i), true);
+        Val *row = build_vec(&f->b, target->args[0], parts);
+        build_store(&f->b, to_part, row);
     }
 }
 
@@ -89,8 +90,11 @@ static Val *load_row(Fn *f, const Place *row) {
 }
 
 static void store_row(Fn *f, const Place *row, Val *value) {
-    for (int i = 0; i < type_count(row->type); i++)
-        build_store(&f->b, column_element(f, row, i), build_extract_lane(&f->b, value, i));
+    for (int i = 0; i < type_count(row->type); i++) {
+        Val *element = column_element(f, row, i);
+        Val *number = build_extract_lane(&f->b, value, i);
+        build_store(&f->b, element, number);
+    }
 }
 
 /* ---- what accessors give, in memory */
@@ -154,26 +158,28 @@ static void store_lanes(Fn *f, const Place *place, Val *value) {
             int line = transposed ? place->lanes[i] % 4 : place->lanes[i] / 4,
                 lane = transposed ? place->lanes[i] / 4 : place->lanes[i] % 4;
             Val *row = row_address(f, matrix, line), *index = const_int(f, TYPE_int, lane);
-            if (base->shared)
-                build_store(&f->b, build_elem(&f->b, row, index, true), lane_of(f, value, i, n));
-            else
-                build_store(&f->b, row,
-                            build_insert(&f->b, build_load(&f->b, row), index, lane_of(f, value, i, n)));
+            Val *number = lane_of(f, value, i, n);
+            if (base->shared) build_store(&f->b, build_elem(&f->b, row, index, true), number);
+            else build_store(&f->b, row, build_insert(&f->b, build_load(&f->b, row), index, number));
         }
         if (base->kind != PLACE_memory) place_store_from(f, base, matrix);
         else write_back(f, base);
         return;
     }
     if (base->kind == PLACE_row) {
-        for (int i = 0; i < n; i++)
-            build_store(&f->b, column_element(f, base, place->lanes[i]), lane_of(f, value, i, n));
+        for (int i = 0; i < n; i++) {
+            Val *element = column_element(f, base, place->lanes[i]);
+            Val *number = lane_of(f, value, i, n);
+            build_store(&f->b, element, number);
+        }
         return;
     }
     if (base->kind == PLACE_memory && base->shared && base->type->kind == TYPE_vector) {
-        for (int i = 0; i < n; i++)
-            build_store(&f->b,
-                        build_elem(&f->b, base->address, const_int(f, TYPE_int, place->lanes[i]), true),
-                        lane_of(f, value, i, n));
+        for (int i = 0; i < n; i++) {
+            Val *lane = build_elem(&f->b, base->address, const_int(f, TYPE_int, place->lanes[i]), true);
+            Val *number = lane_of(f, value, i, n);
+            build_store(&f->b, lane, number);
+        }
         return;
     }
     Val *vector = place_load(f, base);

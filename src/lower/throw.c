@@ -35,9 +35,11 @@ static const Type *half_of(Fn *f, const Type *pair, int half) {
 static void leave_function(Fn *f, Val *from, const Type *type) {
     Val *error = own_error(f)->address;
     bool is_pair = type->kind == TYPE_pair;
-    for (int half = 0; half < 2 && is_pair; half++)
-        fill_optional(f, build_field(&f->b, error, half), build_field(&f->b, from, half),
-                      half_of(f, type, half));
+    for (int half = 0; half < 2 && is_pair; half++) {
+        Val *to_part = build_field(&f->b, error, half);
+        Val *from_part = build_field(&f->b, from, half);
+        fill_optional(f, to_part, from_part, half_of(f, type, half));
+    }
     if (!is_pair) fill_optional(f, error, from, type);
     run_defers(f, NULL);
     if (f->result && !f->sig->is_init) store_default(f, f->sig->result, f->result);
@@ -97,9 +99,11 @@ static void leave_branch(Fn *f, Region *region, const Expr *e, Val *error, const
     if (type->kind == TYPE_pair && takes_pair(f, e)) {
         const Type *thrown = type_wrap(f->l->types, TYPE_pair, type->args[0]->args[0]);
         Val *pair = temp_var(f, thrown, "error");
-        for (int half = 0; half < 2; half++)
-            copy_error(f, build_field(&f->b, pair, half),
-                       build_field(&f->b, build_field(&f->b, error, half), 0), half_of(f, thrown, half));
+        for (int half = 0; half < 2; half++) {
+            Val *to_part = build_field(&f->b, pair, half);
+            Val *from_part = build_field(&f->b, build_field(&f->b, error, half), 0);
+            copy_error(f, to_part, from_part, half_of(f, thrown, half));
+        }
         leave_for(f, e->guard, e->handler, pair, thrown);
     } else {
         if (type->kind == TYPE_pair) error = build_field(&f->b, error, 0), type = type->args[0];

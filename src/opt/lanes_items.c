@@ -267,8 +267,9 @@ static Val *is_in_reach(const Lanes *lanes, Builder *b, CloneMap *first, const R
     Val *length = build_convert(b, build_op(b, OP_buffer_length, length_type, &reach->buffer, 1), word);
     if (type_is_signed(index->type))
         length = build_binary(b, OP_min, length, integer(lanes, word, (int64_t)INT32_MAX + 1));
-    return build_binary(b, OP_and, build_binary(b, OP_le, integer(lanes, word, 0), low),
-                        build_binary(b, OP_lt, high, length));
+    Val *is_above = build_binary(b, OP_le, integer(lanes, word, 0), low);
+    Val *is_below = build_binary(b, OP_lt, high, length);
+    return build_binary(b, OP_and, is_above, is_below);
 }
 
 /* How many rounds are done together. */
@@ -319,8 +320,9 @@ static Val *row_of_counter(Lanes *lanes, Val *first, int64_t step) {
     Val *numbers[MOST_LANES];
     const Type *row = lanes_row(lanes, first->type);
     for (int i = 0; i < lanes->width; i++) numbers[i] = integer(lanes, first->type, i * step);
-    return build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first),
-                        build_vec(&lanes->b, row, numbers));
+    Val *firsts = build_splat(&lanes->b, row, first);
+    Val *steps = build_vec(&lanes->b, row, numbers);
+    return build_binary(&lanes->b, OP_add, firsts, steps);
 }
 
 static void define_params(const Wide *wide) {

@@ -33,12 +33,16 @@ static void for_parts(Builder *b, Val *to, Val *from, OnPart on_part) {
     if (type->kind == TYPE_array) {
         if (type_length(type) <= 0) return;
         CountLoop loop = build_count(b, 0, type_length(type));
-        for_parts(&loop.body, build_elem(&loop.body, to, loop.index, true),
-                  build_elem(&loop.body, from, loop.index, true), on_part);
+        Val *to_part = build_elem(&loop.body, to, loop.index, true);
+        Val *from_part = build_elem(&loop.body, from, loop.index, true);
+        for_parts(&loop.body, to_part, from_part, on_part);
         build_next(&loop);
     } else if (type->kind == TYPE_record) {
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            for_parts(b, build_field(b, to, i), build_field(b, from, i), on_part);
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            Val *to_part = build_field(b, to, i);
+            Val *from_part = build_field(b, from, i);
+            for_parts(b, to_part, from_part, on_part);
+        }
     } else {
         on_part(b, to, from);
     }
@@ -48,7 +52,9 @@ static void for_parts(Builder *b, Val *to, Val *from, OnPart on_part) {
 
 static void add_part(Builder *b, Val *to, Val *from) {
     if (!type_is_float(type_element(ir_target(to->type)))) return;
-    build_store(b, to, build_sum(b, build_load(b, to), build_load(b, from)));
+    Val *sum = build_load(b, to);
+    Val *term = build_load(b, from);
+    build_store(b, to, build_sum(b, sum, term));
 }
 
 /* ---- layouts: those of uniforms may have gaps that those of variables have not */
@@ -149,7 +155,9 @@ static Val *clamp(Builder *b, Val *x, const Type *to) {
     double over = ldexp(1, bits - has_sign);
     Val *above = build_binary(b, OP_le, real(b, x->type, over), x),
         *below = build_binary(b, OP_lt, x, real(b, x->type, has_sign ? -over : 0));
-    Val *outside = build_binary(b, OP_or, build_unary(b, OP_isnan, x), build_binary(b, OP_or, above, below));
+    Val *is_nan = build_unary(b, OP_isnan, x);
+    Val *is_beyond = build_binary(b, OP_or, above, below);
+    Val *outside = build_binary(b, OP_or, is_nan, is_beyond);
     Val *inside = build_select(b, outside, real(b, x->type, 0), x);
     Val *result = unchecked(build_convert(b, inside, to), OP_convert);
     result = build_select(b, above, number(b, to, (int64_t)most), result);
@@ -167,12 +175,12 @@ static Val *round_once(Builder *b, Val *x, const Type *to) {
     const Type *word = in_shape(b, TYPE_uint, to);
     Val *near = build_convert(b, x, in_shape(b, TYPE_float, to)), *back = build_convert(b, near, x->type);
     Val *size = build_unary(b, OP_abs, x), *rounded = build_unary(b, OP_abs, back);
-    Val *step =
-        build_select(b, build_binary(b, OP_lt, size, rounded), number(b, word, -1), number(b, word, 0));
-    step = build_select(b, build_binary(b, OP_lt, rounded, size), number(b, word, 1), step);
-    Val *bits = build_bitcast(b, near, word), *last = build_binary(b, OP_and, bits, number(b, word, 1));
-    Val *is_odd = build_binary(b, OP_ne, last, number(b, word, 0));
-    step = build_select(b, is_odd, number(b, word, 0), step);
+    Val *none = number(b, word, 0), *one = number(b, word, 1), *less = number(b, word, -1);
+    Val *step = build_select(b, build_binary(b, OP_lt, size, rounded), less, none);
+    step = build_select(b, build_binary(b, OP_lt, rounded, size), one, step);
+    Val *bits = build_bitcast(b, near, word), *last = build_binary(b, OP_and, bits, one);
+    Val *is_odd = build_binary(b, OP_ne, last, none);
+    step = build_select(b, is_odd, none, step);
     Val *odd = build_bitcast(b, build_binary(b, OP_add, bits, step), near->type);
     return build_convert(b, odd, to);
 }

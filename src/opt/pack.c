@@ -180,8 +180,9 @@ static void for_elements(Pack *p, Val *row, Val *at, OnValue on_value) {
     Pack inside = *p;
     inside.b = &loop.body;
     Val *from_start = build_binary(&loop.body, OP_mul, loop.index, number(p, TYPE_int, stride));
-    for_values(&inside, build_elem(&loop.body, row, loop.index, true),
-               build_binary(&loop.body, OP_add, at, from_start), on_value);
+    Val *part = build_elem(&loop.body, row, loop.index, true);
+    Val *at_part = build_binary(&loop.body, OP_add, at, from_start);
+    for_values(&inside, part, at_part, on_value);
     build_next(&loop);
 }
 

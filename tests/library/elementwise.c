@@ -244,7 +244,7 @@ static const Row rows[] = {
     F("cbrt", 1, cbrt, LIBRARY, false),
     F("hypot", 2, hypot, LIBRARY, false),
     F("erf", 1, erf, LIBRARY, false),
-    F("erfc", 1, erfc, LIBRARY, false),
+    F("erfc", 1, erfc, 0.51L, 3.5L, false),
     F("lgamma", 1, lgamma, 1, 8, false),
     F("sigmoid", 1, sigmoid, 4, 4, false),
     F("softplus", 1, softplus, 4, 4, false),
