@@ -35,6 +35,9 @@ FUNCTION_LINES = 100  # unless it is one flat switch
 PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exit|_exit)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
 CALL = re.compile(r"\b([a-z_]\w*)\(")
+BUILDING = ("ir", "lower", "autodiff", "opt", "gradcheck")  # the folders that build IR
+DEFINITION = re.compile(r"^(?P<static>static )?[A-Za-z_][\w *]*?\b(?P<name>[a-z_]\w*)\([^;{}]*\)\s*\{(?:(?P<line>[^\n]*)\}$|(?P<body>.*?)^\})",
+                        re.MULTILINE | re.DOTALL)
 BUILDS = re.compile(r"\b([a-z_]\w*)\(Builder \*")
 MESSAGE = re.compile(r'DIAG\((\w+), (\w+), (\d+), "((?:\\.|[^"\\])*)"\)$')
 SAYS = {".slang", ".err", ".json", ".out", ".ir", ".c", ".py"}  # what a test may expect a message in
@@ -211,15 +214,34 @@ def arguments(text, opening):
             return
 
 
+def builders(texts):
+    """Which functions build instructions, as (the file of a static one or None, name): what takes a Builder, and what calls such."""
+    declared = {(None, name) for path, text in texts.items() if path.suffix == ".h" for name in BUILDS.findall(text)}
+    defined = {}
+    for path, text in texts.items():
+        for found in DEFINITION.finditer(text):
+            defined[path if found["static"] else None, found["name"]] = path, set(CALL.findall(found["line"] or found["body"] or ""))
+    building = declared | {key for key, (path, _) in defined.items() if re.search(rf"\b{key[1]}\(Builder \*", texts[path])}
+    grown = True
+    while grown:
+        more = {key for key, (path, calls) in defined.items() if key not in building and any(seen_as(path, call, defined) in building for call in calls)}
+        building |= more
+        grown = bool(more)
+    return building, defined
+
+
+def seen_as(path, name, defined):
+    return (path, name) if (path, name) in defined else (None, name)
+
+
 def check_order():
     """C does not say which argument of a call is computed first: if two of them build instructions, compilers make different programs."""
-    texts = {path: blank(path.read_text()) for path in sources("src")}
-    declared = {name for path, text in texts.items() if path.suffix == ".h" for name in BUILDS.findall(text)}
+    texts = {path: blank(path.read_text()) for path in sources(*(f"src/{folder}" for folder in BUILDING))}
+    building, defined = builders(texts)
     for path, text in texts.items():
-        building = declared.union(BUILDS.findall(text))
         for call in CALL.finditer(text):
             parts = arguments(text, call.end() - 1)
-            if sum(any(name in building for name in CALL.findall(part)) for part in parts) > 1:
+            if sum(any(seen_as(path, name, defined) in building for name in CALL.findall(part)) for part in parts) > 1:
                 yield f"{shown(path)}:{text.count(chr(10), 0, call.start()) + 1}: two arguments of '{call[1]}' build instructions; name one before"
 
 

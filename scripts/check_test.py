@@ -55,7 +55,9 @@ class CheckTest(unittest.TestCase):
         self.file("src/ir/ir.h", "Val *build_load(Builder *b, Val *p);\nVal *build_sum(Builder *b, Val *x, Val *y);\n")
         self.file("src/ir/a.c", "void f(void) {\n    build_sum(b, build_load(b, p), x);\n    build_sum(b, build_load(b, p),\n"
                   "              -build_load(b, q));\n    g(build_load(b, p)), h(build_load(b, q));\n}\n")
-        self.assert_finds(check.check_order, "src/ir/a.c:3: two arguments of 'build_sum'")
+        self.file("src/opt/a.c", "static Val *half(Pass *p) { return build_load(p->b, p->x); }\n\nvoid g(Pass *p) {\n    h(half(p), half(p));\n}\n")
+        self.file("src/opt/b.c", "void g(Pass *p) {\n    h(half(p), half(p));\n}\n")
+        self.assert_finds(check.check_order, "src/ir/a.c:3: two arguments of 'build_sum'", "src/opt/a.c:4: two arguments of 'h'")
 
     def test_inner_headers(self):
         self.file("src/lower/a.c", '#include "check/checker.h"\n#include "check/check.h"\n#include "lower/lowerer.h"\n')

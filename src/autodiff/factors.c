@@ -135,10 +135,14 @@ static Val *with_differential(const Tangents *t, Op op, Val *y, Val *x, int dept
     Val *d = diff(t, x);
     if (!d) return NULL;
     const Inst *inst = log_operand(x);
-    if (is_exponential(x) && !t->forward) /* transposed, from left to right */
-        return build_binary(t->b, OP_mul, primal(t, x), build_binary(t->b, op, exponent(t, x), y));
-    if (is_exponential(x))
-        return build_binary(t->b, OP_mul, build_binary(t->b, op, primal(t, x), y), exponent(t, x));
+    if (is_exponential(x) && !t->forward) { /* transposed, from left to right */
+        Val *change = build_binary(t->b, op, exponent(t, x), y);
+        return build_binary(t->b, OP_mul, primal(t, x), change);
+    }
+    if (is_exponential(x)) {
+        Val *scaled = build_binary(t->b, op, primal(t, x), y);
+        return build_binary(t->b, OP_mul, scaled, exponent(t, x));
+    }
     if (!has_exponential(x, depth)) return build_binary(t->b, op, d, y);
     Val *first = with_differential(t, op, y, inst->args[0], depth - 1),
         *second = with_differential(t, op, y, inst->args[1], depth - 1);

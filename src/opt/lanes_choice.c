@@ -107,8 +107,9 @@ static Val *choose(Choices *c, Branch *branch, Builder *b, Val *of_then, Val *of
     Inst *inst = branch->inst;
     Val *base = base_of(c, of_then);
     if (base == base_of(c, of_else) && of_then != of_else && depends(c, base)) {
-        Val *more = add_result(inst, base->type, what_is_added(c, of_then, base, inst->regions[0]->last),
-                               what_is_added(c, of_else, base, inst->regions[1]->last));
+        Val *then_adds = what_is_added(c, of_then, base, inst->regions[0]->last),
+            *else_adds = what_is_added(c, of_else, base, inst->regions[1]->last);
+        Val *more = add_result(inst, base->type, then_adds, else_adds);
         return type_is_integer(type_element(base->type)) ? build_binary(b, OP_add, base, more)
                                                          : build_sum(b, base, more);
     }

@@ -172,9 +172,10 @@ static void widen_store(Lanes *lanes, Inst *inst) {
         return;
     }
     Place place = place_of(lanes, inst->args[0]);
-    for (int i = 0; i < parts_of(type); i++)
-        store_scalar(lanes, type->kind == TYPE_vector ? element(lanes, place, i) : place,
-                     lanes_spread(lanes, inst->args[1], i));
+    for (int i = 0; i < parts_of(type); i++) {
+        Place part = type->kind == TYPE_vector ? element(lanes, place, i) : place;
+        store_scalar(lanes, part, lanes_spread(lanes, inst->args[1], i));
+    }
 }
 
 /* ---- whole objects, scalar by scalar */

@@ -95,9 +95,11 @@ static void together(Lanes *lanes, Inst *inst) {
         result = load_row(lanes, args[0], index_of(lanes, inst->args[1]), inst->results[0]->type);
         lanes_define(lanes, inst->results[0], &result);
         break;
-    default:
-        store_row(lanes, args[0], index_of(lanes, inst->args[1]), lanes_spread(lanes, inst->args[2], 0));
+    default: {
+        Val *index = index_of(lanes, inst->args[1]);
+        store_row(lanes, args[0], index, lanes_spread(lanes, inst->args[2], 0));
         break;
+    }
     }
 }
 

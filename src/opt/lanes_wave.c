@@ -41,7 +41,8 @@ static Val *word_at(Lanes *lanes, Val *table, int index) {
 static void fill_table(Lanes *lanes, Inst *inst) {
     const Type *type = type_array(lanes->module->types, long_type(lanes), TABLE_WORDS);
     Val *table = build_var(&lanes->b, type, inst->results[0]->name, false);
-    build_store(&lanes->b, word_at(lanes, table, 0), those_who_meet(lanes, inst));
+    Val *first = word_at(lanes, table, 0);
+    build_store(&lanes->b, first, those_who_meet(lanes, inst));
     for (int i = 0; i < lanes->width; i++) {
         Val *value = build_extract_lane(&lanes->b, lanes_spread(lanes, inst->args[0], 0), i);
         build_store(&lanes->b, word_at(lanes, table, i + 2), value);

@@ -123,7 +123,8 @@ static void widen_thread_id(Lanes *lanes, Inst *inst) {
     const Type *row = lanes_row(lanes, type_basic(lanes->module->types, TYPE_uint));
     bool is_vector = id->type->kind == TYPE_vector;
     Val *first = is_vector ? build_extract_lane(&lanes->b, id, 0) : id;
-    parts[0] = build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first), lane_numbers(lanes));
+    Val *firsts = build_splat(&lanes->b, row, first);
+    parts[0] = build_binary(&lanes->b, OP_add, firsts, lane_numbers(lanes));
     for (int i = 1; i < 3 && is_vector; i++) parts[i] = build_extract_lane(&lanes->b, id, i);
     lanes_define(lanes, inst->results[0], parts);
 }
@@ -593,8 +594,8 @@ static Val *lanes_in_row(Lanes *lanes) {
     Val *first = build_extract_lane(&lanes->b,
                                     inst_add_result(id, type_vector(lanes->module->types, uint, 3), NULL), 0);
     Val *left = build_binary(&lanes->b, OP_sub, uint_const(lanes, lanes->from->group_size[0]), first);
-    return build_binary(&lanes->b, OP_lt, lane_numbers(lanes),
-                        build_splat(&lanes->b, lanes_row(lanes, uint), left));
+    Val *numbers = lane_numbers(lanes), *all_left = build_splat(&lanes->b, lanes_row(lanes, uint), left);
+    return build_binary(&lanes->b, OP_lt, numbers, all_left);
 }
 
 void lanes_widen_at(Lanes *lanes, Builder b) {

@@ -104,7 +104,8 @@ static void put_bits(Pack *p, Val *bits, int64_t size, Val *at) {
     set_word(p, index, low);
     if (size <= WORD) return;
     Val *high = build_binary(p->b, OP_shr, bits, number(p, TYPE_uint64, 32));
-    set_word(p, plus(p, index, 1), build_convert(p->b, high, basic(p, TYPE_uint)));
+    Val *next = plus(p, index, 1);
+    set_word(p, next, build_convert(p->b, high, basic(p, TYPE_uint)));
 }
 
 static Val *take_bits(const Pack *p, int64_t size, Val *at) {
@@ -122,8 +123,10 @@ static void put(Pack *p, Val *value, Val *at) {
     const Type *type = value->type;
     int64_t size = size_of(type_element(type), p->rules);
     if (type->kind == TYPE_vector) {
-        for (int i = 0; i < type_count(type); i++)
-            put(p, build_extract_lane(p->b, value, i), plus(p, at, i * size));
+        for (int i = 0; i < type_count(type); i++) {
+            Val *lane = build_extract_lane(p->b, value, i);
+            put(p, lane, plus(p, at, i * size));
+        }
         return;
     }
     const Type *bits = unsigned_of(p, size);
@@ -171,9 +174,10 @@ static void for_elements(Pack *p, Val *row, Val *at, OnValue on_value) {
     const Type *type = ir_target(row->type);
     int64_t stride = type_element_stride(type, p->rules);
     if (p->words || count_of(type) <= MOST_ELEMENTS) {
-        for (int64_t i = 0; i < count_of(type); i++)
-            for_values(p, build_elem(p->b, row, number(p, TYPE_int, i), true), plus(p, at, i * stride),
-                       on_value);
+        for (int64_t i = 0; i < count_of(type); i++) {
+            Val *element = build_elem(p->b, row, number(p, TYPE_int, i), true);
+            for_values(p, element, plus(p, at, i * stride), on_value);
+        }
         return;
     }
     CountLoop loop = build_count(p->b, 0, count_of(type));
@@ -191,9 +195,10 @@ static void for_values(Pack *p, Val *address, Val *at, OnValue on_value) {
     const Type *type = ir_target(address->type);
     if (is_outside(p, type, at)) return;
     if (type->kind == TYPE_record) {
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            for_values(p, build_field(p->b, address, i), plus(p, at, type_field_offset(type, i, p->rules)),
-                       on_value);
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            Val *field = build_field(p->b, address, i);
+            for_values(p, field, plus(p, at, type_field_offset(type, i, p->rules)), on_value);
+        }
     } else if (type->kind == TYPE_array || (type->kind == TYPE_vector && !is_inside(p, type, at))) {
         for_elements(p, address, at, on_value);
     } else {

@@ -246,8 +246,8 @@ static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
     if (!from || (narrows && !rehearsed(n, from).known))
         return build_convert(b, clone_val(map, v), range_type(n, TYPE_int64));
     if (narrows) return build_convert(b, clone_val(map, from), range_type(n, TYPE_int64));
-    return surely(b, (Op)inst->op, plain_value(n, map, from, b, depth - 1),
-                  plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
+    Val *x = plain_value(n, map, from, b, depth - 1);
+    return surely(b, (Op)inst->op, x, plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
 }
 
 /* The index in 64 bits, where the program computes it in 32. What it is in a triangle stands together: it is not negative then. */
@@ -258,8 +258,9 @@ static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b
         int i = first < FACTORS ? (k + OWN) % FACTORS : k; /* curves, then what changes more often */
         if (!access->index.factors[i]) continue;
         Val *counter = (Val *)range_counter(n, access, i);
-        Val *part = surely(b, OP_mul, range_wide(n, access->index.factors[i]),
-                           plain_value(n, map, counter, b, i >= OWN && n->has_wide_indices ? MOST_DEPTH : 0));
+        Val *factor = range_wide(n, access->index.factors[i]),
+            *by = plain_value(n, map, counter, b, i >= OWN && n->has_wide_indices ? MOST_DEPTH : 0);
+        Val *part = surely(b, OP_mul, factor, by);
         if (i < first) index = surely(b, OP_add, part, index);
         else inner = inner ? surely(b, OP_add, part, inner) : part;
     }

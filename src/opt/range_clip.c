@@ -110,10 +110,10 @@ static void clip_equal(Nest *n, Val *v, Val *other, bool holds) {
         between->low = between->high = at;
         return;
     }
-    between->low =
-        build_select(&n->before, range_binary(n, OP_eq, low, at), range_binary(n, OP_add, low, one), low);
-    between->high =
-        build_select(&n->before, range_binary(n, OP_eq, high, at), range_binary(n, OP_sub, high, one), high);
+    Val *is_low = range_binary(n, OP_eq, low, at), *above = range_binary(n, OP_add, low, one);
+    between->low = build_select(&n->before, is_low, above, low);
+    Val *is_high = range_binary(n, OP_eq, high, at), *below = range_binary(n, OP_sub, high, one);
+    between->high = build_select(&n->before, is_high, below, high);
 }
 
 void range_clip(Nest *n, const Val *condition, bool holds) {

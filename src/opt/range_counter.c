@@ -11,7 +11,8 @@ enum { SHORT_TRIP = 16 };
 /* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
 static void require_small(Nest *n, Val *v) {
     Val *narrow = build_convert(&n->before, v, range_type(n, TYPE_int));
-    range_require(n, range_binary(n, OP_eq, range_wide(n, narrow), range_wide(n, v)));
+    Val *narrowed = range_wide(n, narrow), *whole = range_wide(n, v);
+    range_require(n, range_binary(n, OP_eq, narrowed, whole));
     if (!type_is_signed(v->type)) range_require_ordered(n, range_number(n, 0), range_wide(n, narrow));
 }
 

@@ -122,8 +122,8 @@ static bool require_one_way(Nest *n, const Bend *b, Val *low, Val *high, bool ri
     Val *one = range_number(n, 1), *zero = range_number(n, 0);
     Val *second = range_binary(n, OP_min, range_binary(n, OP_add, low, one), high),
         *last_but_one = range_binary(n, OP_max, range_binary(n, OP_sub, high, one), low);
-    Val *begins = range_binary(n, OP_sub, bend_at(n, b, second), bend_at(n, b, low)),
-        *ends = range_binary(n, OP_sub, bend_at(n, b, high), bend_at(n, b, last_but_one));
+    Val *at_second = bend_at(n, b, second), *begins = range_binary(n, OP_sub, at_second, bend_at(n, b, low));
+    Val *at_high = bend_at(n, b, high), *ends = range_binary(n, OP_sub, at_high, bend_at(n, b, last_but_one));
     Val *rises = range_binary(n, OP_le, zero, range_binary(n, OP_min, begins, ends)),
         *falls = range_binary(n, OP_le, range_binary(n, OP_max, begins, ends), zero);
     Val *is_straight = rises_only ? rises : range_binary(n, OP_or, rises, falls);
