@@ -246,7 +246,7 @@ def test_rows_are_done_in_lanes_as_one_by_one(lanes):
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4)
     np.testing.assert_allclose(several.shaped(x), one.shaped(x), rtol=1e-5)
     widths = lanes_of_kernels(several)
-    assert widths[2] > 1 if lanes == "auto" else widths == [lanes] * 3
+    assert max(widths) > 1 if lanes == "auto" else widths == [lanes] * 3  # which of them gain depends on the processor
 
 
 def test_lanes_are_a_power_of_two():
