@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks of the source that a compiler does not make: format, layering, headers, sizes, habits, what depends on the order of
-arguments, messages that no test expects, structs of the Python package, and no global state.
+arguments, what only another processor compiles, messages that no test expects, structs of the Python package, and no global state.
 
     scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
 
@@ -8,7 +8,9 @@ Prints one line per problem; the exit status is 1 if there is any.
 """
 import argparse
 import ast
+import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +36,9 @@ FILE_LINES = 1000
 FUNCTION_LINES = 100  # unless it is one flat switch
 PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exit|_exit)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
+OTHER_PROCESSOR = {"x86_64": "aarch64-linux-gnu", "aarch64": "x86_64-linux-gnu"}
+LLVM_HEADERS = "/usr/lib/llvm-19/include"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion"]
 CALL = re.compile(r"\b([a-z_]\w*)\(")
 BUILDING = ("ir", "lower", "autodiff", "opt", "gradcheck")  # the folders that build IR
 DEFINITION = re.compile(r"^(?P<static>static )?[A-Za-z_][\w *]*?\b(?P<name>[a-z_]\w*)\([^;{}]*\)\s*\{(?:(?P<line>[^\n]*)\}$|(?P<body>.*?)^\})",
@@ -245,6 +250,23 @@ def check_order():
                 yield f"{shown(path)}:{text.count(chr(10), 0, call.start()) + 1}: two arguments of '{call[1]}' build instructions; name one before"
 
 
+def check_processors():
+    """What differs between processors compiles without a warning for the one that this is not, as far as its C library is installed."""
+    other = OTHER_PROCESSOR.get(platform.machine())
+    headers = Path(f"/usr/{other}/include")
+    if not other or not headers.exists() or not shutil.which("clang"):
+        return
+    for path in sources("src", suffixes=(".c",)):
+        if not re.search(r"__(aarch64|x86_64)__", path.read_text()):
+            continue
+        command = ["clang", f"--target={other}", "-isystem", str(headers), "-isystem", LLVM_HEADERS, "-I", str(ROOT / "src"), "-I", str(ROOT / "include"),
+                   "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", "-DSLOPE_NVPTX", "-std=c17", *WARNINGS, "-fsyntax-only", str(path)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        for line in result.stderr.splitlines():
+            if re.search(r"(error|warning): ", line):
+                yield line.replace(f"{ROOT}/", "") + f" (for {other})"
+
+
 def check_merged():
     """No file that git tracks has marks of a merge that was left unfinished."""
     left = subprocess.run(["git", "grep", "-nIE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True).stdout
@@ -331,7 +353,7 @@ def check_bindings():
 
 
 CHECKS = {"format": check_format, "layering": check_layering, "headers": check_headers, "sizes": check_sizes,
-          "habits": check_habits, "order": check_order, "merged": check_merged, "messages": check_messages, "bindings": check_bindings}
+          "habits": check_habits, "order": check_order, "processors": check_processors, "merged": check_merged, "messages": check_messages, "bindings": check_bindings}
 
 
 def main():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of check.py: that each rule finds what breaks it, and lets pass what does not."""
+import platform
 import subprocess
 import sys
 import tempfile
@@ -58,6 +59,12 @@ class CheckTest(unittest.TestCase):
         self.file("src/opt/a.c", "static Val *half(Pass *p) { return build_load(p->b, p->x); }\n\nvoid g(Pass *p) {\n    h(half(p), half(p));\n}\n")
         self.file("src/opt/b.c", "void g(Pass *p) {\n    h(half(p), half(p));\n}\n")
         self.assert_finds(check.check_order, "src/ir/a.c:3: two arguments of 'build_sum'", "src/opt/a.c:4: two arguments of 'h'")
+
+    @unittest.skipUnless(Path(f"/usr/{check.OTHER_PROCESSOR.get(platform.machine())}/include").exists(), "there is no C library of another processor")
+    def test_processors(self):
+        name = {"x86_64": "aarch64", "aarch64": "x86_64"}[platform.machine()]
+        self.file("src/emit/a.c", f"#if defined(__{name}__)\nstatic int unused(void) {{ return 0; }}\n#endif\nint f(void);\n")
+        self.assert_finds(check.check_processors, "src/emit/a.c:2:")
 
     def test_inner_headers(self):
         self.file("src/lower/a.c", '#include "check/checker.h"\n#include "check/check.h"\n#include "lower/lowerer.h"\n')

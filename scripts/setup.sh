@@ -5,6 +5,11 @@
 set -eu
 
 packages="gcc g++ libc6-dev cmake ninja-build clang clang-format llvm-19-dev llvm-19-tools libcmocka-dev libpng-dev gdb zlib1g-dev libzstd-dev pkg-config python3 python3-numpy python3-pytest"
+# What differs between processors is compiled for the other one as well (scripts/check.py).
+case $(uname -m) in
+x86_64) packages="$packages libc6-dev-arm64-cross" ;;
+aarch64) packages="$packages libc6-dev-amd64-cross" ;;
+esac
 # Elementary functions of several numbers at once, which the C library has on x86-64; looked for at run time, done without if absent.
 if [ "$(uname -m)" = aarch64 ]; then packages="$packages libsleef3"; fi
 if [ "${1:-}" = --all ]; then
