@@ -65,7 +65,15 @@ def understood(command, flags):
     """clang takes an arm64 processor to have what its kind has, also where the kernel does not let programs use it."""
     features = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else "sve"
     lacks = "clang" in command and not re.search(r"\bsve\b", features)
-    return ["-mcpu=native+nosve" if lacks and flag == "-mcpu=native" else flag for flag in flags]
+    return ["-mcpu=native+nosve" if lacks and flag == "-mcpu=native" else flag for flag in flags] + tuned(command, flags)
+
+
+def tuned(command, flags):
+    """gcc tunes for no processor in particular where it does not know this one, as gcc 12 does not know those after Sapphire Rapids; the newest whose costs it has a table of is Ice Lake."""
+    if "gcc" not in command or "-march=native" not in flags or "avx512f" not in Path("/proc/cpuinfo").read_text():
+        return []
+    known = subprocess.run([command, *flags, "-Q", "--help=target"], capture_output=True, text=True).stdout
+    return ["-mtune=icelake-server"] if re.search(r"-mtune=\s+generic", known) else []
 
 
 def for_generated(command):
