@@ -319,8 +319,8 @@ static Val *row_of_counter(Lanes *lanes, Val *first, int64_t step) {
     Val *numbers[MOST_LANES];
     const Type *row = lanes_row(lanes, first->type);
     for (int i = 0; i < lanes->width; i++) numbers[i] = integer(lanes, first->type, i * step);
-    Val *all = build_splat(&lanes->b, row, first);
-    return build_binary(&lanes->b, OP_add, all, build_vec(&lanes->b, row, numbers));
+    return build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first),
+                        build_vec(&lanes->b, row, numbers));
 }
 
 static void define_params(const Wide *wide) {

@@ -123,9 +123,7 @@ static void widen_thread_id(Lanes *lanes, Inst *inst) {
     const Type *row = lanes_row(lanes, type_basic(lanes->module->types, TYPE_uint));
     bool is_vector = id->type->kind == TYPE_vector;
     Val *first = is_vector ? build_extract_lane(&lanes->b, id, 0) : id;
-    Val *all =
-        build_splat(&lanes->b, row, first); /* not among the arguments: C says nothing of their order */
-    parts[0] = build_binary(&lanes->b, OP_add, all, lane_numbers(lanes));
+    parts[0] = build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first), lane_numbers(lanes));
     for (int i = 1; i < 3 && is_vector; i++) parts[i] = build_extract_lane(&lanes->b, id, i);
     lanes_define(lanes, inst->results[0], parts);
 }
