@@ -1,4 +1,4 @@
-/* slope.h: Slang programs compiled, run and inspected from C or C++.
+/* slope.h: compile, run and inspect Slang programs from C or C++.
  *
  *     SlopeConfig config;
  *     slope_config_init(&config);
@@ -13,18 +13,19 @@
  *     }
  *     slope_session_free(session);
  *
- * Handles. A session owns its programs, buffers and blobs, a program its functions, kernels and types: freeing the owner
- * frees them, and gives back their memory. Handles are opaque, and texts handed out are NUL-terminated UTF-8 that lives as long as the handle they came
- * from, unless said otherwise.
+  * Handles. A session owns its programs, buffers and blobs, a program its functions, kernels and types: freeing the owner
+ * frees them and gives back their memory. Handles are opaque. Texts are NUL-terminated UTF-8 and live as long as the
+ * handle they came from, unless said otherwise.
  *
  * Threads. There is no global state. A session, with all that it owns, is used by one thread at a time; different
  * sessions are independent. Two things may be done from any thread at any time: calling the address of a function
  * (slope_function_address), and slope_stop.
  *
- * Failure. What can fail returns a SlopeStatus, and has then handed at least one diagnostic to the `report` callback
- * that says why (after SLOPE_STATUS_memory perhaps none). A result is written to `*out` only with SLOPE_STATUS_ok;
- * otherwise `*out` is NULL. Every `free` function accepts NULL. Elsewhere NULL, where nothing else is said, is misuse: of a handle or of
- * `out` without a diagnostic; what returns no status then returns 0, NULL, false or an empty text. */
+  * Failure. Functions that can fail return a SlopeStatus. Before they fail, they pass at least one diagnostic that says
+ * why to the `report` callback (after SLOPE_STATUS_memory perhaps none). A result is written to `*out` only with
+ * SLOPE_STATUS_ok; otherwise `*out` is NULL. Every `free` function accepts NULL. Any other NULL is misuse, unless said
+ * otherwise; for a handle or for `out`, without a diagnostic. Functions that return no status then return 0, NULL, false
+ * or an empty text. */
 #ifndef SLOPE_H
 #define SLOPE_H
 
@@ -124,8 +125,7 @@ enum { SLOPE_LANES_AUTO = -1 };
 /* The user's own folder for such things: $XDG_CACHE_HOME/slope, or ~/.cache/slope. */
 #define SLOPE_CACHE_USER "~"
 
-/* Everything is optional: slope_config_init gives each field the value it has when nobody says otherwise. What the
- * fields point to is copied. */
+/* Everything is optional: slope_config_init gives each field its default. What the fields point to is copied. */
 typedef struct SlopeConfig {
     void *user; /* first argument of every callback */
 
@@ -157,27 +157,27 @@ typedef struct SlopeConfig {
 
     int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
     bool no_warnings, warnings_as_errors;
-    bool portable; /* warn of what other compilers of Slang do not accept */
+    bool portable; /* warn about what other Slang compilers do not accept */
 
     int optimization;   /* 0 to 3. Default 3 */
     bool debug_info;    /* positions and names for debuggers in compiled code */
     bool unchecked;     /* do not test indices into buffers; out of range is then undefined */
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
-    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums. However many, nobody else
-                           writes the buffers of a kernel while it runs */
+    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums. In any case,
+                           nothing else may write to the buffers of a kernel while it runs */
     int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: as many as are best;
                            1: one by one. 0, the default: as many as are best in machine code that runs at once, one
                            by one in files, dumps, and with debug_info */
-    int groups; /* over about how many groups kernels will be dispatched in all, for the choice of lanes: what
-                           is done once is done sooner than compiled for vectors. 0: many */
+    int groups; /* about how many groups kernels will be dispatched over in all, for the choice of lanes: what
+                           is done only once is not worth compiling for vectors. 0: many */
     int wave;   /* lanes of a wave, 1 to 128; 0: 32 */
     int block
         [3]; /* threads of a group of kernels without [numthreads]: up to 65536 each, 2^30 in all; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 
-    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: anything. */
+    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: no limit. */
     int limit_memory; /* MiB; 0: 4096 */
-    int limit_time;   /* seconds of the processor; 0: 600 */
+    int limit_time;   /* seconds of processor time; 0: 600 */
 
     /* Where kernels run: "cpu"; "cuda" or "cuda:1", an NVIDIA GPU (docs/gpu.md). Functions always run on the CPU. NULL: cpu */
     const char *device;
@@ -187,12 +187,12 @@ typedef struct SlopeConfig {
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 
-    /* Programs are run from their intermediate form, without a code generator: the same results, at once, but ten to a hundred
-     * times slower. Functions have no address then. */
+    /* Programs are run from their intermediate form, without a code generator: with the same results, and without a delay,
+     * but ten to a hundred times more slowly. Functions have no address then. */
     bool interpret;
 
-    /* A folder in which machine code is kept for later sessions, at most 256 MiB, or SLOPE_CACHE_USER. It is made where it is not there, and
-     * not used if others may write to it (docs/c-api.md). NULL, or "": none */
+    /* A folder in which machine code is kept for later sessions, at most 256 MiB, or SLOPE_CACHE_USER. It is created if it
+     * does not exist, and not used if others may write to it (docs/c-api.md). NULL, or "": none */
     const char *cache;
 } SlopeConfig;
 
@@ -203,15 +203,14 @@ SLOPE_API void slope_session_free(SlopeSession *session);
 /* The text of all messages since the last slope_clear_messages, where no `report` callback takes them; "" if none. */
 SLOPE_API const char *slope_messages(const SlopeSession *session);
 SLOPE_API void slope_clear_messages(SlopeSession *session);
-/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU: when its loops have
- * looked, docs/gpu.md); it returns `stopped`, and
- * buffers have what was written until then. May be called from any thread, and from a signal handler; with nothing under way it
- * does nothing. */
+/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU: when its loops
+ * next look, docs/gpu.md). That call returns `stopped`, and buffers have what was written until then. May be called from any
+ * thread and from a signal handler; does nothing if nothing is under way. */
 SLOPE_API void slope_stop(SlopeSession *session);
 
 /* ---- programs */
 
-/* Reads and parses a file; what it declares is checked when it is asked for, and entirely by slope_check. */
+/* Reads and parses a file. Its declarations are checked when they are asked for; slope_check checks all of them. */
 SLOPE_API SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out);
 /* The same from memory; `path` is used in messages and to resolve imports. */
 SLOPE_API SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
@@ -222,7 +221,7 @@ SLOPE_API SlopeStatus slope_check(SlopeProgram *program);
 
 /* ---- types
  *
- * A type is described as it lies in memory. Sizes, offsets and strides are bytes. A matrix is an array of its rows (or
+  * A type is described as it is laid out in memory. Sizes, offsets and strides are bytes. A matrix is an array of its rows (or
  * columns, if it is column_major), an enum its underlying integer; optionals, tuples and interface values are structs. */
 
 typedef enum SlopeTypeKind {
@@ -290,8 +289,8 @@ SLOPE_API int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *t
 
 /* ---- what a program declares
  *
- * Functions with a body, entry points and types of the program's own file, in the order of the source (a namespace stands where it
- * begins first); those inside namespaces and types too, but not what imported modules declare. */
+  * Functions with a body, entry points and types of the program's own file, those inside namespaces and types included, but not
+ * what imported modules declare; in the order of the source (a namespace comes where it first begins). */
 
 typedef enum SlopeDeclarationKind {
     SLOPE_DECLARATION_function,
@@ -343,9 +342,10 @@ SLOPE_API const SlopeType *slope_function_result(const SlopeFunction *function);
  * is not void, the address for the result. Compiles the function the first time. */
 SLOPE_API SlopeStatus slope_call(SlopeFunction *function, void *const args[]);
 
-/* Calls it `count` times, as a kernel does: on all threads of the session, several calls at once in vectors (SlopeConfig.lanes), in any order. Call number k has its
- * arguments, in the order of slope_call, at the addresses args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value behind the
- * other. What has a stride of 0 is one value for all calls, which none of them may write to. */
+/* Calls it `count` times, as a kernel does: on all threads of the session, several calls at once in vectors
+ * (SlopeConfig.lanes), in any order. Call number k has its arguments, in the order of slope_call, at the addresses
+ * args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value after the other. An argument with a stride
+ * of 0 is one value for all calls, which none of them may write to. */
 SLOPE_API SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
                                        const int64_t strides[]);
 
@@ -365,20 +365,21 @@ SLOPE_API SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, Slope
  * AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
 SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out);
 SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
-/* Its memory, for reading and writing. On a GPU it is a copy: to be asked for after each run that may have changed it, and not to be written
- * while one is under way; what was written there is on the GPU in the next run. NULL: memory of a GPU that is not ours, or it cannot be read. */
+/* Its memory, for reading and writing. On a GPU it is a copy: ask for it after each run that may have changed it, and do not
+ * write to it while one is under way; what you write is on the GPU in the next run. NULL: it is the caller's memory on a GPU,
+ * or cannot be read. */
 SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
 /* Copies a part of it, from or to where it is now; size bytes from an offset. */
 SLOPE_API SlopeStatus slope_buffer_read(SlopeBuffer *buffer, size_t offset, void *to, size_t size);
 SLOPE_API SlopeStatus slope_buffer_write(SlopeBuffer *buffer, size_t offset, const void *from, size_t size);
-/* Sessions with a GPU: the caller's memory there, which is used in place and must outlive the buffer; it has no counter. And where
- * a buffer is on the GPU, for other libraries: its address stays as long as the buffer. */
+/* Sessions with a GPU: the caller's memory there, which is used in place and must outlive the buffer; it has no counter.
+ * slope_buffer_address says where a buffer is on the GPU, for other libraries: it stays there as long as it lives. */
 SLOPE_API SlopeStatus slope_buffer_wrap_device(SlopeSession *session, uint64_t address, size_t size,
                                                SlopeBuffer **out);
 SLOPE_API SlopeStatus slope_buffer_address(SlopeBuffer *buffer, uint64_t *out);
 SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
-/* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. To be read and set while nothing
- * runs; before elements are consumed it is set to their number. NULL: the memory is the caller's own. */
+/* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. Read and set it while nothing
+ * runs; set it to the number of elements before they are consumed. NULL: the memory is the caller's own. */
 SLOPE_API uint32_t *slope_buffer_counter(SlopeBuffer *buffer);
 
 /* ---- uniforms: what a program reads and its host provides
@@ -396,11 +397,11 @@ typedef struct SlopeUniform {
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);
 SLOPE_API bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out);
-/* What a uniform or a kernel of that name is called in what slope_build makes: names that C or C++ gives a meaning are others there. It lives as long as
- * the program; NULL: out of memory. */
+/* What a uniform or a kernel of that name is called in what slope_build makes, where names that mean something to C or C++
+ * are changed. It lives as long as the program; NULL: out of memory. */
 SLOPE_API const char *slope_built_name(SlopeProgram *program, const char *name);
 SLOPE_API SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out);
-/* Sets a uniform that is no buffer or pointer; `size` must be the type's. Unset uniforms are zero. */
+/* Sets a uniform that is neither a buffer nor a pointer; `size` must be the type's. Unset uniforms are zero. */
 SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data,
                                         size_t size);
 /* Lets a uniform of buffer or pointer type refer to this memory, whose size must be a whole number of elements (for a
@@ -450,13 +451,14 @@ SLOPE_API void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]); 
 SLOPE_API SlopeStatus slope_kernel_prepare(SlopeKernel *kernel);
 /* Runs that many groups of threads and returns when all are done. */
 SLOPE_API SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z);
-/* The same on a GPU without waiting: it runs behind what was queued before. What cannot be queued is waited for: a kernel that prints or may need more memory for its reverse
- * pass, and one that writes to memory of the caller (slope_buffer_wrap). Without a GPU it is slope_dispatch. What goes wrong in the kernel is reported by slope_wait. */
+/* The same on a GPU without waiting: it runs after what was queued before. Kernels that print, that may need more memory for
+ * their reverse pass, or that write to memory of the caller (slope_buffer_wrap) are waited for. Without a GPU it is
+ * slope_dispatch. What goes wrong in the kernel is reported by slope_wait. */
 SLOPE_API SlopeStatus slope_queue(SlopeKernel *kernel, int x, int y, int z);
-/* Until all that was queued is done. Reading a buffer and slope_dispatch wait as well. */
+/* Waits until everything that was queued is done. Reading a buffer and slope_dispatch wait as well. */
 SLOPE_API SlopeStatus slope_wait(SlopeSession *session);
-/* Sessions with a GPU: from now on kernels and copies go to this stream of others (a CUstream or cudaStream_t of the device's primary context), in
- * order with their work there; NULL: to the session's own. */
+/* Sessions with a GPU: from now on kernels and copies go to this stream of another library (a CUstream or cudaStream_t of the
+ * device's primary context), in order with its work there; NULL: to the session's own. */
 SLOPE_API SlopeStatus slope_use_stream(SlopeSession *session, void *stream);
 
 /* ---- output */
@@ -502,9 +504,9 @@ SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, co
 
 /* ---- gradcheck: derivatives against the functions they came from
  *
- * A derivative is a matrix J. At points that are drawn, J u by fwd_diff is compared with differences of the function itself
+  * A derivative is a matrix J. At random points, J u by fwd_diff is compared with differences of the function itself
  * (computed in double, whatever its types), J^T v by bwd_diff with the same differences, and the two with each other:
- * <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are drawn anew. */
+ * <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are replaced by others. */
 
 struct SlopeGradcheckResult;
 
@@ -521,8 +523,8 @@ typedef struct SlopeGradcheckOptions {
     const char *const *ranges;
     int range_count;
     double seconds; /* for each function, after which it is judged by what was found; 0: 20 */
-    /* Called before the first function and after each, with all results: `done` of them are complete, of the others the
-     * function is known. No function of this session may be called from it. NULL: nobody is told. */
+    /* Called before the first function and after each, with all results: `done` of them are complete, the others only name
+     * their function. It may not call any function of this session. NULL: not called. */
     void (*report)(void *user, const struct SlopeGradcheckResult *results, int done, int count);
     void *user;
 } SlopeGradcheckOptions;
@@ -530,7 +532,7 @@ typedef struct SlopeGradcheckOptions {
 typedef enum SlopeVerdict {
     SLOPE_VERDICT_right,
     SLOPE_VERDICT_wrong,
-    SLOPE_VERDICT_unknown, /* no point was found where it could be told */
+    SLOPE_VERDICT_unknown, /* no point was found where it could be decided */
     SLOPE_VERDICT_skipped, /* nothing was tried */
 } SlopeVerdict;
 
@@ -551,7 +553,7 @@ typedef struct SlopeGradcheckResult {
 } SlopeGradcheckResult;
 
 /* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means that
- * the check was made, whatever came out of it. */
+ * the check was made, whatever its outcome. */
 SLOPE_API SlopeStatus slope_gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
                                       const SlopeGradcheckResult **results, int *count);
 SLOPE_API const char *slope_verdict_name(SlopeVerdict verdict); /* "right", "wrong", ... */
@@ -579,7 +581,7 @@ typedef struct SlopeStored {
     bool exact;    /* in memory of exactly the size needed; else on a stack that grows */
 } SlopeStored;
 
-/* Of the programs that there are. */
+/* Of all programs of the session that have not been freed. */
 SLOPE_API int slope_stored_count(const SlopeSession *session);
 SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored *out);
 
@@ -588,13 +590,13 @@ SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored 
 typedef struct SlopeRemark {
     const char *kernel; /* or the function that has the loop */
     int lanes;          /* items that it does at once */
-    const char *why;    /* not more, where more were asked for; NULL: nothing stands against it */
+    const char *why;    /* not more, where more were asked for; NULL: nothing prevents it */
     const char *path;   /* of what is in the way, or the kernel or loop; NULL: unknown */
     int line, column;
     bool is_loop; /* whose rounds are the items */
 } SlopeRemark;
 
-/* Of the programs that there are. */
+/* Of all programs of the session that have not been freed. */
 SLOPE_API int slope_remark_count(const SlopeSession *session);
 SLOPE_API bool slope_remark(const SlopeSession *session, int index, SlopeRemark *out);
 

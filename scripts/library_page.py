@@ -22,9 +22,13 @@ INTRODUCTION = """# The library
 
 Made by `scripts/library_page.py` from the comments in `prelude/`; change those.
 
-`T` is any type that the last column allows; `N`, `R` and `C` are sizes. *floats*: `half`, `float`, `double`; *numbers*: these and the
-integers. An integer that is passed where only floats are allowed becomes a `float`; a number that is passed where a vector is needed is repeated for each component. Functions
-marked ∂ can be differentiated in both modes. `docs/accuracy.md` says how accurate they are, `docs/layout.md` how data is laid out in memory.
+- Functions marked ∂ can be differentiated in both modes.
+- `T` is any type that the last column allows; `N`, `R` and `C` are sizes. *floats* are `half`, `float` and `double`;
+  *numbers* are these and the integers.
+- An integer that is passed where only floats are allowed becomes a `float`; a number that is passed where a vector is
+  needed is repeated for each component.
+
+[accuracy.md](accuracy.md) says how accurate the functions are, [layout.md](layout.md) how data is laid out in memory.
 
 ## Where a function is not smooth
 

@@ -20,8 +20,10 @@ CHAPTERS = {1: "Characters, literals, macros", 2: "Grammar", 3: "Names, types, c
             5: "Differentiation", 6: "Making code", 7: "Running"}
 HEAD = """# Messages
 
-Every error and warning of Slope, by its code; `slope explain E5102` prints the same. A `%s` or `%d` stands for what the message names. Codes do
-not change their meaning. Made by `scripts/messages_page.py` from `src/diag/diag.def` and `src/diag/explain.def`; change those.
+Every error and warning of Slope, by its code; `slope explain E5102` prints the same. A `%s` or `%d` stands for what the
+message names. Codes never change their meaning.
+
+Made by `scripts/messages_page.py` from `src/diag/diag.def` and `src/diag/explain.def`; change those.
 """
 
 

@@ -474,7 +474,7 @@ static void what_goes_wrong_with_many_calls_is_said(void **state) {
     assert_non_null(strstr(slope_messages(calls.session), "error E7024: cannot make -1 calls"));
     assert_int_equal(slope_call_batch(turned, 2, args, shared), SLOPE_STATUS_misuse);
     assert_non_null(strstr(slope_messages(calls.session),
-                           "error E7025: all of 2 calls would write argument 1 to one place"));
+                           "error E7025: all 2 calls would write argument 1 to the same place"));
     assert_int_equal(slope_call_batch(turned, 2, missing, NULL), SLOPE_STATUS_misuse);
     assert_int_equal(slope_call_batch(NULL, 2, args, NULL), SLOPE_STATUS_misuse);
     assert_int_equal(slope_call_batch(turned, 0, args, NULL), SLOPE_STATUS_ok);
