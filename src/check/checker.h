@@ -275,8 +275,9 @@ const Type *join_types(Checker *c, const Type *a, const Type *b); /* of operands
 bool infer_finish(Inference *inference, const Subst *outer, const Subst **subst);
 
 /* ---- typeexpr.c */
-const Type *resolve_type(Env *env, Expr *expr);   /* TYPE_error after a message */
-const Type *resolve_number(Env *env, Expr *expr); /* constant or generic integer expression */
+const Type *resolve_type(Env *env, Expr *expr);    /* TYPE_error after a message */
+const Type *resolve_number(Env *env, Expr *expr);  /* constant or generic integer expression */
+void report_not_number(Checker *c, const Expr *e); /* e is neither; unless that was told already */
 /* `values`: types of the arguments that are values; NULL: no arguments. */
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
                                const Type *const *values, int nargs);
