@@ -286,6 +286,7 @@ bool type_converts(Env *env, const Type *from, const Type *to) {
 
 int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (from->kind == EXPR_error || has_error(to)) return 0;
+    to = known_type(env->c, to);
     if (from->kind == EXPR_list) return list_cost(env, from, to);
     if (to->kind == TYPE_function) return function_cost(env, from, to);
     if (from->kind == EXPR_overload || !from->type) return COST_none;

@@ -341,10 +341,9 @@ static const Type *substitute_each(Checker *c, const Type *type, const Subst *su
 
 /* Once the element is known only the type is left. */
 static const Type *substitute_repeat(Checker *c, const Type *type, const Subst *subst, int element) {
-    const Type *args[] = {substitute(c, type->args[0], subst, element),
-                          substitute(c, type->args[1], subst, element)};
-    return args[1]->flags & TYPE_HAS_PACK ? type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2)
-                                          : args[0];
+    const Type *repeated = substitute(c, type->args[0], subst, element);
+    const Type *pattern = substitute(c, type->args[1], subst, element);
+    return pattern->flags & TYPE_HAS_PACK ? pack_repeat(c, repeated, pattern) : repeated;
 }
 
 /* Only the branch that is taken: the other one may not even exist. */
