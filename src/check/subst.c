@@ -89,11 +89,18 @@ const Subst *subst_for_decl(Checker *c, const Decl *decl, const Subst *subst) {
 
 /* ---- declared types */
 
-static void collect_args(Checker *c, const Decl *decl, const Subst *subst, TypeVec *out) {
+/* How many of the arguments of a type `inside` a declaration are for that one. A type that is a member of an interface has none for it: This
+ * is not known there; those of a default implementation, such as lambdas, are made for each conforming type. */
+static int count_args(const Decl *decl, const Decl *inside) {
+    bool member = inside && (inside->kind == DECL_struct || inside->kind == DECL_enum);
+    bool known = decl->kind != DECL_interface || (inside && !member);
+    return known ? generic_count(decl) : 0;
+}
+
+static void collect_args(Checker *c, const Decl *decl, const Decl *inside, const Subst *subst, TypeVec *out) {
     if (!decl || decl->kind == DECL_module) return;
-    collect_args(c, decl->parent, subst, out);
-    if (decl->kind == DECL_interface) return; /* This is no argument of a nested type */
-    for (int i = 0; i < generic_count(decl); i++) {
+    collect_args(c, decl->parent, decl, subst, out);
+    for (int i = 0; i < count_args(decl, inside); i++) {
         const Type *arg = subst_find(subst, decl, i);
         vec_push(c->arena, out, arg ? arg : param_argument(c, decl, i));
     }
@@ -128,7 +135,7 @@ const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
         }
         return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
     }
-    collect_args(c, decl, subst, &args);
+    collect_args(c, decl, NULL, subst, &args);
     if (decl->type && !is_error(decl->type) && args.count == 0) return decl->type;
     if (decl->sema && decl->sema->builtin_kind) return builtin_type(c, decl, &args);
     TypeKind kind = decl->kind == DECL_enum ? TYPE_enum : TYPE_struct;
@@ -160,10 +167,10 @@ const Decl *type_head(Checker *c, const Type *type) {
     }
 }
 
-static const Subst *split_args(Checker *c, const Decl *decl, const Type *const **args) {
+static const Subst *split_args(Checker *c, const Decl *decl, const Decl *inside, const Type *const **args) {
     if (!decl || decl->kind == DECL_module) return NULL;
-    const Subst *outer = split_args(c, decl->parent, args);
-    int n = decl->kind == DECL_interface ? 0 : generic_count(decl);
+    const Subst *outer = split_args(c, decl->parent, decl, args);
+    int n = count_args(decl, inside);
     if (n == 0) return outer;
     const Subst *subst = subst_new(c, outer, decl, *args, n);
     *args += n;
@@ -181,7 +188,7 @@ const Subst *subst_of_type(Checker *c, const Type *type) {
     if (type->nargs < generic_count(decl) && type->kind != TYPE_struct && type->kind != TYPE_enum)
         return NULL;
     const Type *const *args = type->args;
-    return type->nargs ? split_args(c, decl, &args) : NULL;
+    return type->nargs ? split_args(c, decl, NULL, &args) : NULL;
 }
 
 const Type *check_type_around(Checker *c, const Type *type) {
