@@ -216,6 +216,8 @@ static int struct_like_cost(Env *env, const Type *from, const Type *to) {
 }
 
 int type_conversion_cost(Env *env, const Type *from, const Type *to) {
+    from = known_type(env->c, from);
+    to = known_type(env->c, to);
     if (from == to || has_error(from) || has_error(to)) return 0;
     int cost = numeric_cost(from, to);
     return cost >= 0 ? cost : struct_like_cost(env, from, to);
