@@ -380,6 +380,17 @@ static int64_t substitute_args(Checker *c, const Type *type, const Subst *subst,
     return type->kind == TYPE_function ? drops : type->number;
 }
 
+/* An Optional of a float, as often as P has elements, is an Optional<float>, as often: the pattern that says how often; NULL: there is none. */
+static const Type *pull_repeats(TypeVec *args) {
+    const Type *pattern = NULL;
+    for (int i = 0; i < args->count; i++) {
+        if (args->at[i]->kind != TYPE_repeat) continue;
+        pattern = args->at[i]->args[1];
+        args->at[i] = args->at[i]->args[0];
+    }
+    return pattern;
+}
+
 static const Type *substitute_number(Checker *c, const Type *type, const TypeVec *args) {
     const Type *result = type_number(c->types, type->number);
     for (int i = 0; i < args->count; i++)
@@ -416,7 +427,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     TypeVec args = {0};
     int64_t number = substitute_args(c, type, subst, element, &args);
-    const Type *result;
+    const Type *pattern = pull_repeats(&args), *result;
     switch (type->kind) {
     case TYPE_assoc: {
         const Decl *interface = ((const Decl *)type->decl)->parent;
@@ -435,7 +446,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     }
     c->subst_depth--;
-    return result;
+    return pattern && !(result->flags & TYPE_HAS_PACK) ? pack_repeat(c, result, pattern) : result;
 }
 
 const Type *check_subst(Checker *c, const Type *type, const Subst *subst) {
