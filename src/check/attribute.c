@@ -27,7 +27,7 @@ static bool constant_arg(Checker *c, Decl *decl, Attribute *attribute, int index
     Expr *e = check_value(&env, attribute->args.at[index]);
     if (e->kind == EXPR_error) return false;
     if (eval_number(&env, e, value)) return true;
-    report_expr(c, e, DIAG_not_constant);
+    report_not_number(c, e);
     return false;
 }
 
@@ -471,7 +471,7 @@ void check_stmt_attributes(Env *env, Stmt *stmt) {
             bool generic = e->kind == EXPR_decl && e->decl->kind == DECL_value_param;
             if (e->kind != EXPR_error && !generic && !eval_number(env, e, &value) &&
                 !number_is_generic(env, e))
-                report_expr(c, e, DIAG_not_constant);
+                report_not_number(c, e);
         }
     }
 }

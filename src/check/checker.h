@@ -118,6 +118,7 @@ struct Checker {
     Map list_costs; /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth, layout_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */
+    bool expand_around;           /* inside a lambda that has an expand around it */
     bool has_equations;           /* somewhere a generic parameter is said to be a type: where T == int */
     const Decl *header;           /* being found out: there parameters stay, for inference */
     const Type *nonempty_pack;    /* in the third operand of __packBranch: its pack */
@@ -275,8 +276,9 @@ const Type *join_types(Checker *c, const Type *a, const Type *b); /* of operands
 bool infer_finish(Inference *inference, const Subst *outer, const Subst **subst);
 
 /* ---- typeexpr.c */
-const Type *resolve_type(Env *env, Expr *expr);   /* TYPE_error after a message */
-const Type *resolve_number(Env *env, Expr *expr); /* constant or generic integer expression */
+const Type *resolve_type(Env *env, Expr *expr);    /* TYPE_error after a message */
+const Type *resolve_number(Env *env, Expr *expr);  /* constant or generic integer expression */
+void report_not_number(Checker *c, const Expr *e); /* e is neither; unless that was told already */
 /* `values`: types of the arguments that are values; NULL: no arguments. */
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
                                const Type *const *values, int nargs);
@@ -325,6 +327,7 @@ Expr *check_end(Env *env, Expr *expr);
 Expr *check_trim(Env *env, Expr *expr);
 Expr *check_branch(Env *env, Expr *expr);
 Expr *as_expansion(Env *env, Expr *expr);
+Expr *pack_as_tuple(Checker *c, Expr *pack);                 /* makeTuple(expand each pack) */
 bool may_expand(Env *env, const Expr *e);                    /* an item that is not checked yet */
 void splice_expansions(Env *env, ExprVec *items);            /* checks them, too */
 const Type *expansion_count(Env *env, Expr *e);              /* how many values it makes */
@@ -465,6 +468,7 @@ Expr *lambda_capture(Env *env, Expr *expr, Decl *decl); /* a variable named insi
 void lambda_return(Env *env, Stmt *stmt);
 bool lambda_this(Env *env, Expr *expr, Expr **out);
 bool is_captured(const Env *env, const Expr *e);
+bool is_captured_pack(const Env *env, const Expr *e);
 
 /* ---- functype.c */
 bool type_mentions(const Type *type, const Decl *owner); /* a parameter of that declaration */
@@ -476,6 +480,8 @@ void note_function_holds(Checker *c, const Expr *e); /* an object with fields is
 
 /* ---- pack.c */
 const Type *pack_expand(Checker *c, const Type *pattern);
+const Type *pack_repeat(Checker *c, const Type *type,
+                        const Type *pattern); /* type, as often as the pattern has elements */
 const Type *pack_each(Checker *c, const Type *pack);
 const Type *pack_make(Checker *c, const Type *const *elements, int count); /* of a list of arguments */
 const Type *pack_argument(Checker *c, const Type *type); /* the name of a pack: as its expansion */

@@ -216,6 +216,8 @@ static int struct_like_cost(Env *env, const Type *from, const Type *to) {
 }
 
 int type_conversion_cost(Env *env, const Type *from, const Type *to) {
+    from = known_type(env->c, from);
+    to = known_type(env->c, to);
     if (from == to || has_error(from) || has_error(to)) return 0;
     int cost = numeric_cost(from, to);
     return cost >= 0 ? cost : struct_like_cost(env, from, to);
@@ -286,6 +288,7 @@ bool type_converts(Env *env, const Type *from, const Type *to) {
 
 int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (from->kind == EXPR_error || has_error(to)) return 0;
+    to = known_type(env->c, to);
     if (from->kind == EXPR_list) return list_cost(env, from, to);
     if (to->kind == TYPE_function) return function_cost(env, from, to);
     if (from->kind == EXPR_overload || !from->type) return COST_none;
@@ -502,10 +505,18 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
         note(c, DIAG_note_write_constructor, 0, type_str(c, to));
 }
 
+static void note_address(Checker *c, const Expr *e, const Type *to) {
+    const Type *from = e->type;
+    if (to->kind != TYPE_pointer || !(e->flags & EXPR_PLACE)) return;
+    if (from == to->args[0]) note(c, DIAG_note_address, 0);
+    else if (from->kind == TYPE_array && from->args[0] == to->args[0]) note(c, DIAG_note_address_of_first, 0);
+}
+
 static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     report_expr(c, e, DIAG_cannot_convert, type_str(c, e->type), type_str(c, to));
     note_conversion(c, e->type, to);
+    note_address(c, e, to);
     if (is_cast_meant(e->type, to))
         diag_fix_around(c->diags, format_text(c->arena, "%s(", type_str(c, to)), ")");
     return error_expr(c, e->loc);

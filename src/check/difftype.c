@@ -83,9 +83,10 @@ static const Type *map_parts(Checker *c, const Type *type) {
     for (int i = 0; i < type->nargs; i++) {
         const Type *part = type->args[i];
         bool expands = part->kind == TYPE_expand;
-        const Type *d = check_differential(c, expands ? part->args[0] : part);
+        const Type *pattern = expands ? part->args[0] : part;
+        const Type *d = check_differential(c, pattern->kind == TYPE_repeat ? pattern->args[0] : pattern);
         if (!d) d = null;
-        if (expands) d = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &d, 1);
+        if (expands) d = pack_expand(c, d->flags & TYPE_HAS_PACK ? d : pack_repeat(c, d, pattern));
         vec_push(c->arena, &parts, d);
     }
     return type_make(c->types, type->kind, 0, NULL, NULL, 0, parts.at, parts.count);

@@ -27,14 +27,16 @@ static const Type *element_type(const Type *expansion) {
 static Expr *expansion_of(Checker *c, Expr *pack, const Type *type) {
     Expr *each = checked_node(c, EXPR_each, pack->loc, known_type(c, element_type(type)));
     each->a = pack;
+    each->flags |= pack->flags & (EXPR_PLACE | EXPR_READONLY);
     Expr *e = checked_node(c, EXPR_expand, pack->loc, type);
     e->a = each;
     return e;
 }
 
-/* v alone, where a list is expected, is `expand each v`. */
+/* v alone, where a list is expected, is `expand each v`; a lambda holds v as a tuple. */
 Expr *as_expansion(Env *env, Expr *e) {
     bool bare = e->kind == EXPR_decl && e->type && e->type->kind == TYPE_expand;
+    if (e->kind == EXPR_decl && is_captured_pack(env, e)) return expansion_of(env->c, e, e->type->args[0]);
     return bare ? expansion_of(env->c, e, e->type) : e;
 }
 
@@ -101,6 +103,7 @@ Expr *check_each(Env *env, Expr *e) {
     c->each_count++;
     if (!c->expand_depth) {
         report_expr(c, e, DIAG_each_outside);
+        if (c->expand_around) note(c, DIAG_note_each_in_lambda, 0);
         return error_expr(c, e->loc);
     }
     const Type *type = expansion_in(c, a->kind == EXPR_type ? a->type_value : a->type);
@@ -108,7 +111,7 @@ Expr *check_each(Env *env, Expr *e) {
     if (a->kind == EXPR_type) return type_expr(c, e->loc, type->args[0]);
     e->a = a;
     e->type = element_type(type);
-    e->flags |= a->flags & (EXPR_PLACE | EXPR_READONLY);
+    e->flags |= (a->kind == EXPR_expand && a->a ? a->a : a)->flags & (EXPR_PLACE | EXPR_READONLY);
     return e;
 }
 
@@ -173,8 +176,24 @@ static const Type *types_of(Env *env, const ExprVec *items) {
     return types.count == items->count ? pack_make(c, types.at, types.count) : NULL;
 }
 
+/* A lambda is the same one for all elements. */
+static void check_lambdas(Env *env, Expr **e) {
+    if (!*e || ((*e)->flags & EXPR_CHECKED)) return;
+    if ((*e)->kind == EXPR_lambda) {
+        *e = check_term(env, *e);
+        return;
+    }
+    check_lambdas(env, &(*e)->a);
+    check_lambdas(env, &(*e)->b);
+    check_lambdas(env, &(*e)->c);
+    for (int i = 0; i < (*e)->args.count; i++) check_lambdas(env, &(*e)->args.at[i]);
+}
+
 static Expr *take_apart(Env *env, Expr *e, int length) {
     Checker *c = env->c;
+    c->expand_depth++;
+    check_lambdas(env, &e->a);
+    c->expand_depth--;
     Expr *list = checked_node(c, EXPR_expand, e->loc, type_basic(c->types, TYPE_void));
     for (int k = 0; k < length; k++) {
         Expr *copy = expr_copy(c->arena, e->a);
@@ -221,8 +240,7 @@ static const Type *pack_under(Checker *c, const Expr *e) {
 /* Values of one type are as many as the pack that they are made from has elements. */
 static const Type *repeated(Checker *c, const Type *type, const Type *pack) {
     if ((type->flags & TYPE_HAS_PACK) || !pack || pack->kind != TYPE_expand) return type;
-    const Type *args[] = {type, pack->args[0]};
-    return type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2);
+    return pack_repeat(c, type, pack->args[0]);
 }
 
 Expr *check_expand(Env *env, Expr *e) {
@@ -321,6 +339,13 @@ static const Type *tuple_of(Checker *c, const Type *pack) {
     bool list = pack->kind == TYPE_pack;
     return type_make(c->types, TYPE_tuple, 0, NULL, NULL, 0, list ? pack->args : &pack,
                      list ? pack->nargs : 1);
+}
+
+Expr *pack_as_tuple(Checker *c, Expr *pack) {
+    Expr *elements = expansion_of(c, pack, pack->type);
+    Expr *tuple = checked_node(c, EXPR_construct, pack->loc, tuple_of(c, elements->type));
+    vec_push(c->arena, &tuple->args, elements);
+    return tuple;
 }
 
 /* An expansion that leaves one more element out. */

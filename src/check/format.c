@@ -37,10 +37,17 @@ static void warn_of_fraction(Checker *c, const ExprVec *args, int index, const c
     report_expr(c, arg, DIAG_format_fraction, conversion, type_str(c, arg->type));
 }
 
-/* How many values the text takes. */
+/* Of "%q\n" and "%l é" the letters only. */
+static const char *conversion_text(Checker *c, Str format, int at, int length) {
+    char last = format.at[at + length - 1];
+    return format_text(c->arena, "%.*s", last > ' ' && last < 127 ? length : length - 1, format.at + at);
+}
+
+/* How many values the text takes; -1: that cannot be told. */
 static int count_conversions(Checker *c, const Expr *literal, Loc loc, const ExprVec *args) {
     Str format = literal->text;
     int count = 0;
+    bool all_known = true;
     for (int i = 0; i < format.len;) {
         bool percent = format.at[i] == '%' && i + 1 < format.len,
              literally = percent && format.at[i + 1] == '%';
@@ -50,10 +57,13 @@ static int count_conversions(Checker *c, const Expr *literal, Loc loc, const Exp
         if (percent && !literally && known) {
             count += 1 + stars;
             warn_of_fraction(c, args, count, text);
-        } else if (percent && !literally) report(c, DIAG_format_conversion, loc, text);
+        } else if (percent && !literally) {
+            report(c, DIAG_format_conversion, loc, conversion_text(c, format, i, length));
+            all_known = false;
+        }
         i += length;
     }
-    return count;
+    return all_known ? count : -1;
 }
 
 static bool has_text(const Type *type) {
@@ -81,5 +91,6 @@ void check_format(Checker *c, const Expr *call) {
         report_expr(c, arg, DIAG_format_value, type_str(c, arg->type));
         if (arg->type->kind == TYPE_optional) note(c, DIAG_note_optional_value, 0);
     }
-    if (wanted != given) report(c, DIAG_format_count, loc, range_text(c, wanted, wanted, "value"), given);
+    if (wanted >= 0 && wanted != given)
+        report(c, DIAG_format_count, loc, range_text(c, wanted, wanted, "value"), given);
 }

@@ -563,6 +563,12 @@ static const Type *known_param(Checker *c, const Type *type) {
     return type;
 }
 
+/* A pack each of whose elements is said to be of one type: that type, as often as it has elements. */
+static const Type *known_pack(Checker *c, const Type *pack, const Type *known) {
+    if (known == pack || type_is_pack(known)) return pack_argument(c, known);
+    return pack_expand(c, pack_repeat(c, known, pack_each(c, pack)));
+}
+
 /* With what the equations around say put in for parameters. */
 const Type *known_type(Checker *c, const Type *type) {
     if (!c->has_equations || !(type->flags & TYPE_HAS_PARAM)) return type;
@@ -576,8 +582,9 @@ const Type *known_type(Checker *c, const Type *type) {
         for (int i = 0; i < n; i++) {
             const Type *param = param_type(c, d, i);
             bool pack = (param->flags & TYPE_IS_PACK_PARAM) != 0;
-            args[i] = pack ? pack_argument(c, param) : known_param(c, param);
-            found |= !pack && args[i] != param;
+            const Type *known = known_param(c, param);
+            args[i] = pack ? known_pack(c, param, known) : known;
+            found |= known != param;
         }
         if (found) subst = subst_new(c, subst, d, args, n);
     }

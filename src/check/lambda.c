@@ -1,5 +1,6 @@
 /* Lambdas. Each becomes a struct with one field per captured variable and a method operator(); it conforms to IFunc with
- * its own signature. Variables are captured by value when the lambda is made, and are constants inside. */
+ * its own signature. Variables are captured by value when the lambda is made, and are constants inside; a pack of them is
+ * a tuple. */
 #include "check/checker.h"
 
 struct LambdaState {
@@ -51,12 +52,22 @@ Expr *lambda_capture(Env *env, Expr *expr, Decl *decl) {
     LambdaState *state = env->lambda;
     Expr *value = expr;
     if (state->around->lambda) value = lambda_capture(state->around, expr, decl);
+    if (value->type->kind == TYPE_expand) value = pack_as_tuple(env->c, value);
     return field_value(env, expr->loc, capture_field(env, expr->loc, decl, decl->name, value));
 }
 
 /* Is this a copy that the lambda holds? */
 bool is_captured(const Env *env, const Expr *e) {
     return env->lambda && e->kind == EXPR_decl && e->decl->parent == env->lambda->type;
+}
+
+bool is_captured_pack(const Env *env, const Expr *e) {
+    if (!is_captured(env, e)) return false;
+    const LambdaState *state = env->lambda;
+    for (int i = 0; i < state->captured.count; i++)
+        if (state->type->members.at[i] == e->decl)
+            return state->captured.at[i] && state->captured.at[i]->type->kind == TYPE_expand;
+    return false;
 }
 
 bool lambda_this(Env *env, Expr *expr, Expr **out) {
@@ -166,7 +177,7 @@ static void conform_to_differentiable(Checker *c, Decl *type) {
     }
 }
 
-Expr *check_lambda(Env *env, Expr *e) {
+static Expr *check_inside(Env *env, Expr *e) {
     Checker *c = env->c;
     Decl *call = e->decl;
     call->name = c->known.call;
@@ -210,4 +221,17 @@ Expr *check_lambda(Env *env, Expr *e) {
     conform_to_differentiable(c, type);
     e->type = type_of_type_decl(c, type);
     return e;
+}
+
+/* A lambda is one thing, whatever 'expand' is around it: the elements of that one are not its own. */
+Expr *check_lambda(Env *env, Expr *e) {
+    Checker *c = env->c;
+    int depth = c->expand_depth;
+    bool around = c->expand_around;
+    c->expand_depth = 0;
+    c->expand_around |= depth > 0;
+    Expr *lambda = check_inside(env, e);
+    c->expand_depth = depth;
+    c->expand_around = around;
+    return lambda;
 }

@@ -14,6 +14,24 @@ const Type *pack_each(Checker *c, const Type *pack) {
     return type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &pack, 1);
 }
 
+/* What stands for the length of a pack: the one parameter in its pattern, where there is one only. */
+static const Type *measure_of(const Type *pattern) {
+    while (pattern->kind == TYPE_repeat) pattern = pattern->args[1];
+    const Type *only = NULL;
+    for (int i = 0; i < pattern->nargs && pattern->kind != TYPE_each; i++) {
+        if (!(pattern->args[i]->flags & TYPE_HAS_PACK)) continue;
+        const Type *measure = pattern->args[i]->kind == TYPE_expand ? NULL : measure_of(pattern->args[i]);
+        if (!measure || measure->kind != TYPE_each || (only && only != measure)) return pattern;
+        only = measure;
+    }
+    return only ? only : pattern;
+}
+
+const Type *pack_repeat(Checker *c, const Type *type, const Type *pattern) {
+    const Type *args[] = {type->kind == TYPE_repeat ? type->args[0] : type, measure_of(pattern)};
+    return type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2);
+}
+
 const Type *pack_make(Checker *c, const Type *const *elements, int count) {
     TypeVec flat = {0};
     for (int i = 0; i < count; i++) {
@@ -45,10 +63,10 @@ const Type *pack_root(const Type *type) {
 
 /* The type of a pack of values: its element type, as often as it has elements. */
 const Type *value_pack_type(Checker *c, const Decl *decl) {
-    const Type *args[] = {decl->type, decl->type};
+    const Type *element = decl->type;
     for (int i = 0; i < generic_count(decl->parent); i++)
-        if (generic_param(decl->parent, i) == decl) args[1] = pack_each(c, param_type(c, decl->parent, i));
-    return pack_expand(c, type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2));
+        if (generic_param(decl->parent, i) == decl) element = pack_each(c, param_type(c, decl->parent, i));
+    return pack_expand(c, pack_repeat(c, decl->type, element));
 }
 
 /* ---- ends */

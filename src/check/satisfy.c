@@ -123,7 +123,7 @@ static Expr *with_generics(Checker *c, const Decl *func, Expr *callee) {
 /* What stands for an argument, or for `this`, while calls are tried. */
 static Expr *stand_in(Checker *c, Loc loc, const Type *type, bool writable) {
     Expr *e = expr_new(c->arena, EXPR_default, loc);
-    e->type = type;
+    e->type = known_type(c, type);
     e->flags = EXPR_CHECKED | EXPR_PLACE | (writable ? 0 : EXPR_READONLY);
     return e;
 }

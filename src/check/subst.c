@@ -89,11 +89,18 @@ const Subst *subst_for_decl(Checker *c, const Decl *decl, const Subst *subst) {
 
 /* ---- declared types */
 
-static void collect_args(Checker *c, const Decl *decl, const Subst *subst, TypeVec *out) {
+/* How many of the arguments of a type `inside` a declaration are for that one. A type that is a member of an interface has none for it: This
+ * is not known there; those of a default implementation, such as lambdas, are made for each conforming type. */
+static int count_args(const Decl *decl, const Decl *inside) {
+    bool member = inside && (inside->kind == DECL_struct || inside->kind == DECL_enum);
+    bool known = decl->kind != DECL_interface || (inside && !member);
+    return known ? generic_count(decl) : 0;
+}
+
+static void collect_args(Checker *c, const Decl *decl, const Decl *inside, const Subst *subst, TypeVec *out) {
     if (!decl || decl->kind == DECL_module) return;
-    collect_args(c, decl->parent, subst, out);
-    if (decl->kind == DECL_interface) return; /* This is no argument of a nested type */
-    for (int i = 0; i < generic_count(decl); i++) {
+    collect_args(c, decl->parent, decl, subst, out);
+    for (int i = 0; i < count_args(decl, inside); i++) {
         const Type *arg = subst_find(subst, decl, i);
         vec_push(c->arena, out, arg ? arg : param_argument(c, decl, i));
     }
@@ -128,7 +135,7 @@ const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
         }
         return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
     }
-    collect_args(c, decl, subst, &args);
+    collect_args(c, decl, NULL, subst, &args);
     if (decl->type && !is_error(decl->type) && args.count == 0) return decl->type;
     if (decl->sema && decl->sema->builtin_kind) return builtin_type(c, decl, &args);
     TypeKind kind = decl->kind == DECL_enum ? TYPE_enum : TYPE_struct;
@@ -160,10 +167,10 @@ const Decl *type_head(Checker *c, const Type *type) {
     }
 }
 
-static const Subst *split_args(Checker *c, const Decl *decl, const Type *const **args) {
+static const Subst *split_args(Checker *c, const Decl *decl, const Decl *inside, const Type *const **args) {
     if (!decl || decl->kind == DECL_module) return NULL;
-    const Subst *outer = split_args(c, decl->parent, args);
-    int n = decl->kind == DECL_interface ? 0 : generic_count(decl);
+    const Subst *outer = split_args(c, decl->parent, decl, args);
+    int n = count_args(decl, inside);
     if (n == 0) return outer;
     const Subst *subst = subst_new(c, outer, decl, *args, n);
     *args += n;
@@ -181,7 +188,7 @@ const Subst *subst_of_type(Checker *c, const Type *type) {
     if (type->nargs < generic_count(decl) && type->kind != TYPE_struct && type->kind != TYPE_enum)
         return NULL;
     const Type *const *args = type->args;
-    return type->nargs ? split_args(c, decl, &args) : NULL;
+    return type->nargs ? split_args(c, decl, NULL, &args) : NULL;
 }
 
 const Type *check_type_around(Checker *c, const Type *type) {
@@ -341,10 +348,9 @@ static const Type *substitute_each(Checker *c, const Type *type, const Subst *su
 
 /* Once the element is known only the type is left. */
 static const Type *substitute_repeat(Checker *c, const Type *type, const Subst *subst, int element) {
-    const Type *args[] = {substitute(c, type->args[0], subst, element),
-                          substitute(c, type->args[1], subst, element)};
-    return args[1]->flags & TYPE_HAS_PACK ? type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2)
-                                          : args[0];
+    const Type *repeated = substitute(c, type->args[0], subst, element);
+    const Type *pattern = substitute(c, type->args[1], subst, element);
+    return pattern->flags & TYPE_HAS_PACK ? pack_repeat(c, repeated, pattern) : repeated;
 }
 
 /* Only the branch that is taken: the other one may not even exist. */
@@ -372,6 +378,17 @@ static int64_t substitute_args(Checker *c, const Type *type, const Subst *subst,
             drops |= type_function_drop(j);
     }
     return type->kind == TYPE_function ? drops : type->number;
+}
+
+/* An Optional of a float, as often as P has elements, is an Optional<float>, as often: the pattern that says how often; NULL: there is none. */
+static const Type *pull_repeats(TypeVec *args) {
+    const Type *pattern = NULL;
+    for (int i = 0; i < args->count; i++) {
+        if (args->at[i]->kind != TYPE_repeat) continue;
+        pattern = args->at[i]->args[1];
+        args->at[i] = args->at[i]->args[0];
+    }
+    return pattern;
 }
 
 static const Type *substitute_number(Checker *c, const Type *type, const TypeVec *args) {
@@ -410,7 +427,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     TypeVec args = {0};
     int64_t number = substitute_args(c, type, subst, element, &args);
-    const Type *result;
+    const Type *pattern = pull_repeats(&args), *result;
     switch (type->kind) {
     case TYPE_assoc: {
         const Decl *interface = ((const Decl *)type->decl)->parent;
@@ -429,7 +446,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     }
     c->subst_depth--;
-    return result;
+    return pattern && !(result->flags & TYPE_HAS_PACK) ? pack_repeat(c, result, pattern) : result;
 }
 
 const Type *check_subst(Checker *c, const Type *type, const Subst *subst) {

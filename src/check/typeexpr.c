@@ -110,16 +110,20 @@ static bool mentions_bad_constant(Checker *c, const Expr *e) {
     return false;
 }
 
+void report_not_number(Checker *c, const Expr *e) {
+    if (mentions_bad_constant(c, e)) return;
+    bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
+    if (integral || type_is_abstract(e->type)) report_expr(c, e, DIAG_not_constant);
+    else report_expr(c, e, DIAG_needs_integer, type_str(c, e->type));
+}
+
 const Type *resolve_number(Env *env, Expr *expr) {
     Checker *c = env->c;
     Expr *e = check_value(env, expr);
     if (e->kind == EXPR_error || has_error(e->type)) return ERROR_TYPE(c);
     const Type *number = number_node(env, e);
     if (number) return number;
-    if (mentions_bad_constant(c, e)) return ERROR_TYPE(c);
-    bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
-    if (integral || type_is_abstract(e->type)) report_expr(c, e, DIAG_not_constant);
-    else report_expr(c, e, DIAG_needs_integer, type_str(c, e->type));
+    report_not_number(c, e);
     return ERROR_TYPE(c);
 }
 

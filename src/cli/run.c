@@ -55,6 +55,17 @@ static bool holds_data_elsewhere(const SlopeType *type) {
     return kind == SLOPE_TYPE_buffer || kind == SLOPE_TYPE_pointer;
 }
 
+/* --bind of what is no data: a value, or a struct that has data among its parts. */
+static ExitStatus refuse_value(const char *name, const SlopeType *type, const char *text) {
+    SlopeField part;
+    for (int i = 0; slope_type_kind(type) == SLOPE_TYPE_struct && slope_type_field(type, i, &part); i++)
+        if (holds_data_elsewhere(part.type) || texture_is(part.type))
+            return cli_misuse("'%s' is %s, whose parts are bound by their names: write --bind %s.%s=...",
+                              name, slope_type_name(type), name, part.name);
+    return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", name, slope_type_name(type),
+                      text);
+}
+
 /* All elements that are bound are there to be consumed. */
 static void set_counter(const Binding *binding, size_t size) {
     const SlopeType *type = binding->type;
@@ -125,9 +136,7 @@ static ExitStatus bind(Run *run, const char *text) {
         return bound;
     }
     if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding->name, values);
-    if (!holds_data_elsewhere(uniform.type))
-        return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", binding->name,
-                          slope_type_name(uniform.type), text);
+    if (!holds_data_elsewhere(uniform.type)) return refuse_value(binding->name, uniform.type, text);
     Data data;
     ExitStatus result = data_for_buffer(uniform.type, binding->name, values, &data);
     if (result == EXIT_fine) result = make_buffer(run, binding, binding->name, &data);

@@ -70,7 +70,8 @@ static int pack_length_of(Fn *f, const Expr *e) {
 }
 
 int expansion_length(Fn *f, const Expr *e) {
-    int length = pack_length_of(f, e->a) - trimmed(e);
+    int elements = pack_length_of(f, e->a), length = elements - trimmed(e);
+    if (elements < 0) arena_fault(f->l->arena, "an expansion that goes over no pack"); /* rather than none */
     return length > 0 ? length : 0;
 }
 

@@ -561,15 +561,26 @@ static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
     return settle_form(f, place);
 }
 
+static Place part_of(Fn *f, Place base, int index, const Type *type) {
+    Place place = with_parts(f, base);
+    place.address = build_field(&f->b, place.address, index);
+    place.type = type;
+    return settle_form(f, place);
+}
+
 static Place place_part(Fn *f, Expr *e) {
     Place base = lower_place(f, e->a);
-    const Type *type = base.type;
-    Place place = with_parts(f, base);
     int index = (int)e->number;
-    if (type->kind == TYPE_optional) index = 1 - index;
-    place.address = build_field(&f->b, place.address, index);
-    place.type = concrete(f, e->type);
-    return settle_form(f, place);
+    return part_of(f, base, base.type->kind == TYPE_optional ? 1 - index : index, concrete(f, e->type));
+}
+
+/* each of a tuple */
+static Place place_tuple_element(Fn *f, Expr *e) {
+    int element = f->pack_element;
+    f->pack_element = -1;
+    Place tuple = lower_place(f, e->a);
+    f->pack_element = element;
+    return part_of(f, tuple, element, concrete(f, e->type));
 }
 
 static Place place_swizzle(Fn *f, Expr *e) {
@@ -739,6 +750,7 @@ Place lower_place(Fn *f, Expr *e) {
         }
         Local *element = pack_element(f, e);
         if (element) return place_local(f, element, NULL, concrete(f, e->type));
+        if (e->a->type && e->a->type->kind == TYPE_tuple) return place_tuple_element(f, e);
         return place_of_value(f, e);
     }
     default: return place_of_value(f, e);

@@ -103,7 +103,8 @@ static void parse_empty(Parser *p, const Prefix *prefix, DeclVec *out) {
 
 /* After '}' on the same line: in "int x", "S f(" or "S s;" no variable is declared that is of the type before. */
 static bool at_another_declaration(const Parser *p) {
-    return parser_at(p, TOKEN_name) && parser_peek(p, 1)->kind == TOKEN_name;
+    const Token *next = parser_peek(p, 1);
+    return parser_at(p, TOKEN_name) && next->kind == TOKEN_name && !next->line_start;
 }
 
 /* struct and enum: variables may follow, `struct { int x; } s;`, on the same line. */

@@ -130,6 +130,7 @@ void parse_body(Parser *p, Decl *func) {
     if (p->panic || parser_take(p, TOKEN_semicolon)) return;
     if (!parser_at(p, TOKEN_brace_open)) {
         parser_expected(p, "'{' or ';'");
+        if (parser_at(p, TOKEN_arrow)) diag_note(p->syntax->diags, DIAG_note_result, 0);
         skip_open_body(p, func);
         return;
     }

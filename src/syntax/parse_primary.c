@@ -218,10 +218,10 @@ static Expr *assembly(Parser *p) {
 }
 
 static Expr *missing(Parser *p) {
-    bool lambda =
-        parser_at(p, TOKEN_bracket_open) && parser_peek(p, 1)->kind == TOKEN_bracket_close && !p->panic;
+    bool list = parser_at(p, TOKEN_bracket_open) && !p->panic;
+    bool lambda = list && parser_peek(p, 1)->kind == TOKEN_bracket_close;
     parser_expected(p, "an expression");
-    if (lambda) diag_note(p->syntax->diags, DIAG_note_lambda, 0);
+    if (list) diag_note(p->syntax->diags, lambda ? DIAG_note_lambda : DIAG_note_list, 0);
     return parse_error_expr(p);
 }
 

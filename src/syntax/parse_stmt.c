@@ -131,12 +131,22 @@ static Stmt *parse_for_init(Parser *p) {
     return parse_declarations(p, &prefix);
 }
 
+/* for (int x : list), for (x in list) */
+static bool is_for_each(const Parser *p, int open) {
+    int close = open < 0 ? -1 : p->file->match[open];
+    for (int at = open + 1; at < close; at++)
+        if (p->file->tokens[at].kind == TOKEN_semicolon) return false;
+    return close >= 0 &&
+           (p->at == close || parser_at_word(p, KEYWORD_in) || token_word(parser_previous(p)) == KEYWORD_in);
+}
+
 static Stmt *parse_for(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_for);
     int scope = parser_scope(p);
     parser_advance(p);
     int open = parser_open_bracket(p, TOKEN_paren_open, "'(' after 'for'");
     if (open >= 0) stmt->init = parse_for_init(p);
+    if (p->panic && is_for_each(p, open)) diag_note(p->syntax->diags, DIAG_note_for_each, 0);
     if (!p->panic && !parser_at(p, TOKEN_semicolon)) stmt->expr = parse_expression(p);
     if (!p->panic && !parser_take(p, TOKEN_semicolon)) parser_expected(p, "';' after the condition of 'for'");
     if (!p->panic && !parser_at(p, TOKEN_paren_close)) stmt->step = parse_expression(p);

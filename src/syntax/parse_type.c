@@ -49,6 +49,50 @@ static Expr *unsigned_type(Parser *p) {
     return expr;
 }
 
+/* ---- C's numbers of several words */
+
+static bool is_c_word(const Token *token, const char *word) {
+    return token->kind == TOKEN_name && strcmp(token->name->text, word) == 0;
+}
+
+static bool is_any_c_word(const Token *token) {
+    static const char *const words[] = {"unsigned", "signed", "long", "short", "char", "int", "double"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_c_word(token, words[i])) return true;
+    return false;
+}
+
+/* How many words there are of the name of such a type, with something declared behind it; 0: it is none. */
+static int count_c_words(const Parser *p) {
+    int count = 0;
+    while (is_any_c_word(parser_peek(p, count))) count++;
+    const Token *next = parser_peek(p, count);
+    bool declares = token_is_identifier(next) || next->kind == TOKEN_star;
+    bool known = count == 2 && is_c_word(p->token, "unsigned") && is_c_word(parser_peek(p, 1), "int");
+    return count > 1 && declares && !known ? count : 0;
+}
+
+/* unsigned char, long long: told, and read as what it means. */
+static Expr *c_number(Parser *p, int words) {
+    Loc loc = p->token->loc;
+    const char *written = "", *width = "32", *sign = "";
+    bool is_double = false;
+    for (int i = 0; i < words; i++) {
+        const Token *word = parser_peek(p, i);
+        written = format_text(p->arena, "%s%s%s", written, i ? " " : "", word->name->text);
+        if (is_c_word(word, "unsigned")) sign = "u";
+        if (is_c_word(word, "char")) width = "8";
+        if (is_c_word(word, "short")) width = "16";
+        if (is_c_word(word, "long")) width = "64";
+        is_double |= is_c_word(word, "double");
+    }
+    const char *type = is_double ? "double" : format_text(p->arena, "%sint%s_t", sign, width);
+    Expr *expr = named(p, name_from(p->syntax->names, type));
+    if (!p->panic) diag_report(p->syntax->diags, DIAG_c_number, loc, written, type);
+    while (words-- > 0) parser_advance(p);
+    return expr;
+}
+
 /* functype (A, B) [ throws E ] -> R */
 static Expr *function_type(Parser *p) {
     Expr *expr = expr_new(p->arena, EXPR_function_type, p->token->loc);
@@ -154,6 +198,8 @@ static Expr *type_name(Parser *p) {
     if (parse_is_pack_word(p)) return parse_pack_word(p);
     Keyword word = token_word(p->token);
     bool name_follows = parser_peek(p, 1)->kind == TOKEN_name;
+    int c_words = count_c_words(p);
+    if (c_words) return c_number(p, c_words);
     switch (word) {
     case KEYWORD_functype:
         if (parser_peek(p, 1)->kind == TOKEN_paren_open) return function_type(p);

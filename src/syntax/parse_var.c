@@ -45,7 +45,11 @@ void parse_semantics(Parser *p, Decl *decl, bool bits) {
             decl->semantic = p->token->name;
             parser_advance(p);
         } else if (bits) decl->bits = parse_condition(p);
-        else parser_expected(p, "a semantic after ':'");
+        else {
+            bool initial = parser_at(p, TOKEN_equal) && !p->panic;
+            parser_expected(p, "a semantic after ':'");
+            if (initial) diag_note(p->syntax->diags, DIAG_note_initial, 0);
+        }
     }
 }
 
@@ -72,14 +76,38 @@ static void parse_variable(Parser *p, Place place, const Prefix *prefix, Expr *t
     finish_variable(p, decl, out);
 }
 
+/* What other languages write behind the name of a variable is told along with the ';' that was expected. */
+static void end_declaration(Parser *p, bool inferred) {
+    TokenKind kind = (TokenKind)p->token->kind;
+    int errors = p->errors;
+    parser_expect_semicolon(p, "the declaration");
+    if (p->errors == errors || !p->panic) return;
+    Diags *diags = p->syntax->diags;
+    if (kind == TOKEN_fat_arrow) diag_note(diags, DIAG_note_lambda, 0);
+    if (kind == TOKEN_equal_equal) diag_note(diags, DIAG_note_initial, 0);
+    if (inferred && kind == TOKEN_name && !parser_at_word(p, KEYWORD_in))
+        diag_note(diags, DIAG_note_let_type, 0);
+}
+
+/* int x, float y */
+static bool at_other_type(const Parser *p) {
+    return parser_at_word(p, KEYWORD_type) && token_is_identifier(parser_peek(p, 1)) &&
+           !parser_peek(p, 1)->line_start;
+}
+
 void parse_variables(Parser *p, Place place, const Prefix *prefix, Expr *base, DeclVec *out) {
     bool first = true;
     do {
         Expr *type = parse_pointer_suffix(p, first ? base : expr_copy(p->arena, base));
+        if (!first && at_other_type(p)) {
+            parser_expected(p, "the name of a variable");
+            diag_note(p->syntax->diags, DIAG_note_other_type, 0);
+            break;
+        }
         parse_variable(p, place, prefix, type, out);
         first = false;
     } while (!p->panic && parser_take(p, TOKEN_comma));
-    parser_expect_semicolon(p, "the declaration");
+    end_declaration(p, false);
 }
 
 /* ---- functions and variables */
@@ -179,7 +207,7 @@ void parse_let(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
         if (parser_at(p, TOKEN_comma))
             diag_portable(p->syntax->diags, p->token->loc, "several variables in one 'let' or 'var'");
     } while (!p->panic && parser_take(p, TOKEN_comma));
-    parser_expect_semicolon(p, "the declaration");
+    end_declaration(p, true);
 }
 
 static bool defines_aggregate(const Parser *p) {
