@@ -125,6 +125,7 @@ static Val *dquotient(Builder *b, Op op, Val *const *a, Val *const *d, Val *y) {
 #define ONE       real(b, y->type, 1)
 #define MINUS_ONE real(b, y->type, -1)
 #define DIV(u, v) build_binary(b, OP_div, u, v)
+#define LDEXP(u, v) build_binary(b, OP_ldexp, u, v)
 #define NEG(u)    build_unary(b, OP_neg, u)
 #define TRUNC(u)  build_unary(b, OP_trunc, u)
 #define TERM(i, factor)                                                                                      \
