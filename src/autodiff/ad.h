@@ -286,7 +286,7 @@ bool ad_is_active_address(const Activity *a,
 Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
 
 /* ---- escape.c */
-void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity);
+bool ad_addresses_escape(Ad *ad, const AdFunc *f, const Activity *activity);
 
 /* ---- reference.c */
 typedef enum RefState { REF_none, REF_plain, REF_paired, REF_kept, REF_lost } RefState;
