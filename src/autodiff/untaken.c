@@ -245,12 +245,14 @@ Untaken *ad_untaken(Ad *ad, const Making *making) {
         u->log.count = 0;
         ad_elements_restart(u->elements);
         memset(u->firm, 0, sizeof *u->firm * u->nvals);
-        for (int i = 0; i < diff->last->nargs && making->reverse->terms.firm; i++)
-            set_firm(u, diff->last->args[i]);
+        for (int i = 0; i < diff->last->nargs; i++)
+            if (making->reverse->terms.firm & ad_result_bit(i)) set_firm(u, diff->last->args[i]);
         visit_region(u, diff);
     } while (u->changed);
     return u;
 }
+
+uint64_t ad_result_bit(int i) { return UINT64_C(1) << (i < FIRM_BITS ? i : FIRM_BITS - 1); }
 
 bool ad_is_firm(const Untaken *u, const Val *differential) { return is_firm(u, differential); }
 
