@@ -56,11 +56,15 @@ typedef struct Made {
 /* What the callers of pri and prop promise, and what they want. */
 typedef struct Terms {
     const bool *stable; /* per leaf: an array that stays as it is */
-    bool firm;          /* the adjoints of its results are not zero because something else was chosen */
-    bool steady;        /* its callers write no buffer between its pri and its prop */
-    bool lone;          /* nobody wants what it returns */
-    int places;         /* of its caller in which it is called */
+    uint64_t
+        firm; /* by result: its adjoint is not zero because something else was chosen or is used; the last bit: all from there on */
+    bool steady; /* its callers write no buffer between its pri and its prop */
+    bool lone;   /* nobody wants what it returns */
+    int places;  /* of its caller in which it is called */
 } Terms;
+
+enum { FIRM_BITS = 64 };
+#define ALL_FIRM UINT64_MAX
 
 /* pri and prop of a flat function, on certain terms. */
 typedef struct Reverse {
@@ -286,7 +290,7 @@ bool ad_is_active_address(const Activity *a,
 Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
 
 /* ---- escape.c */
-void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity);
+bool ad_addresses_escape(Ad *ad, const AdFunc *f, const Activity *activity);
 
 /* ---- reference.c */
 typedef enum RefState { REF_none, REF_plain, REF_paired, REF_kept, REF_lost } RefState;
@@ -425,6 +429,7 @@ bool ad_elements_leave_loop(Elements *e, const Inst *loop, int64_t trip, const E
 /* ---- untaken.c */
 typedef struct Untaken Untaken;
 Untaken *ad_untaken(Ad *ad, const Making *making);
+uint64_t ad_result_bit(int i); /* in Terms.firm */
 bool ad_is_firm(const Untaken *untaken, const Val *differential);
 /* How the adjoint of a differential is multiplied, or divided, by a primal value. */
 Op ad_product(Untaken *untaken, const Val *differential, const Val *factor);

@@ -308,7 +308,7 @@ static const Inst *loop_of(const Func *func) {
 static const Reverse *reverse_round(Ad *ad, AdFunc *round) {
     bool *stable = arena_array(ad->arena, bool, round->leaves.count + 1);
     for (int i = 0; i < round->leaves.count; i++) stable[i] = round->leaves.at[i].by_ref;
-    return ad_reverse(ad, round, (Terms){.stable = stable, .firm = true, .steady = true});
+    return ad_reverse(ad, round, (Terms){.stable = stable, .firm = ALL_FIRM, .steady = true});
 }
 
 /* With a seed of one, and with values at hand that its reverse would compute again, less is left of it. */

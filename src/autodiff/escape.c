@@ -9,6 +9,7 @@ typedef struct Check {
     Ad *ad;
     const Activity *activity;
     Map kept; /* numbers that are made of addresses, and then not only compared */
+    bool found;
 } Check;
 
 static bool writes_through(const void *pointer, const Inst *inst) {
@@ -67,14 +68,17 @@ static void check_addresses(void *user, Inst *inst) {
         if (inst->args[i]->type->kind == TYPE_pointer && ad_is_active_address(c->activity, inst->args[i]) &&
             !is_followed(c, inst, i)) {
             diag_report(c->ad->m->diags, DIAG_address_escapes, inst->loc);
+            c->found = true;
             return;
         }
 }
 
-void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity) {
+/* Does one go where its shadow cannot? That is reported. */
+bool ad_addresses_escape(Ad *ad, const AdFunc *f, const Activity *activity) {
     bool written = f->source && !f->source->derivation.of && !(f->source->flags & FUNC_GENERATED);
     Check check = {.ad = ad, .activity = activity};
-    if (!written) return;
+    if (!written) return false;
     region_walk(f->flat->body, find_kept, &check);
     region_walk(f->flat->body, check_addresses, &check);
+    return check.found;
 }

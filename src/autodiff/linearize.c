@@ -23,6 +23,7 @@ typedef struct Lin {
     Func *into;
     const Places *results; /* of it */
     Map *calls;            /* tangent call -> CallNote */
+    bool escapes;          /* an address does, which was told */
 } Lin;
 
 /* ---- values */
@@ -654,7 +655,7 @@ static void lin_call(Lin *l, Inst *inst) {
     CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
     if (plan.kind == CALL_derived) plan.callee = settled_callee(l, plan.callee, inst);
     bool refused = gives_local(l, &plan, inst);
-    if (refused) diag_report(l->m->diags, DIAG_no_counterpart, inst->loc);
+    if (refused && !l->escapes) diag_report(l->m->diags, DIAG_no_counterpart, inst->loc);
     if (!inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);
     if (refused || !ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
         bool derived = plan.kind == CALL_derived;
@@ -891,6 +892,6 @@ void ad_linearize(Ad *ad, AdFunc *f, AdMode mode, const Made *into, Map *calls) 
     l.d = arena_array(ad->arena, Val *, n);
     l.b = build_at_end(func_begin(l.into));
     bind_params(&l, into);
-    ad_check_addresses(ad, f, &l.a);
+    l.escapes = ad_addresses_escape(ad, f, &l.a);
     lin_region(&l, f->flat->body);
 }

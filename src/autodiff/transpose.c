@@ -398,10 +398,11 @@ static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
     return stable;
 }
 
-static bool any_firm(Tr *t, const Inst *tangent) {
-    bool any = tangent->nresults == 0;
-    for (int i = 0; i < tangent->nresults; i++) any |= ad_is_firm(t->untaken, tangent->results[i]);
-    return any;
+static uint64_t firm_results(Tr *t, const Inst *tangent) {
+    uint64_t firm = ALL_FIRM;
+    for (int i = 0; i < tangent->nresults; i++)
+        if (!ad_is_firm(t->untaken, tangent->results[i])) firm &= ~ad_result_bit(i);
+    return firm;
 }
 
 /* What stands at a place of a function that takes adjoints back through the call. */
@@ -580,7 +581,7 @@ static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
     Tr *t = x->t;
     Inst *call = x->note->primal;
     Terms terms = {.stable = stable_leaves(t, x->callee, call),
-                   .firm = any_firm(t, inst),
+                   .firm = firm_results(t, inst),
                    .steady = t->making->steady,
                    .places = x->note->places};
     const Reverse *reverse = ad_reverse(t->ad, x->callee, terms);

@@ -10,7 +10,8 @@
  * taken to be firm until the contrary is found. The results of a function are firm if its caller says so.
  *
  * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a parameter is taken to be so,
- * unless the function is itself a derivative: there it is what the function kept. */
+ * unless the function is itself a derivative: there it is what the function kept; and unless it is an element of a local array, into which the function has
+ * stored what may have no value (the root of a negative number, as in a Cholesky factor of which a part is unused). */
 #include "autodiff/ad.h"
 
 #include <math.h>
@@ -23,12 +24,84 @@ struct Untaken {
     bool *firm;    /* by id of a differential: so far, in the pass at work */
     bool *denied;  /* carried differentials that have turned out not to be */
     uint8_t *calm; /* by id of a primal value: CALM, WILD; 0: not asked yet */
+    bool *
+        undefined; /* by id of a primal value: it may have no value; of a variable: what is stored there may have none */
     Elements *elements;
     ValVec log; /* what became firm, in order */
     bool changed;
 };
 
 enum { CALM = 1, WILD };
+
+/* ---- what may have no value */
+
+static bool is_partial(Op op) {
+    switch (op) {
+    case OP_sqrt:
+    case OP_log:
+    case OP_log2:
+    case OP_log10:
+    case OP_log1p:
+    case OP_pow:
+    case OP_asin:
+    case OP_acos:
+    case OP_acosh:
+    case OP_atanh: return true;
+    default: return false;
+    }
+}
+
+static bool is_undefined(const Untaken *u, const Val *v) {
+    return !val_is_const(v) && v->id < u->nvals && u->undefined[v->id];
+}
+
+static void mark_undefined(Untaken *u, const Val *v) {
+    if (!v || val_is_const(v) || v->id >= u->nvals || u->undefined[v->id]) return;
+    u->undefined[v->id] = u->changed = true;
+}
+
+static const Val *variable_of(const Inst *inst) {
+    const Val *root = ir_root(inst->args[0]);
+    return root && root->kind == VAL_inst && root->inst->op == OP_var ? root : NULL;
+}
+
+/* From the ends of its regions to what it gives, and in a loop to the next round. */
+static void carry_undefined(Untaken *u, const Inst *inst) {
+    bool is_loop = inst->op == OP_loop;
+    for (int k = is_loop; k < inst->nregions; k++)
+        for (int i = 0; i < inst->nresults; i++)
+            if (is_undefined(u, inst->regions[k]->last->args[i])) mark_undefined(u, inst->results[i]);
+    for (int i = 0; i < inst->nresults && is_loop; i++) {
+        if (is_undefined(u, inst->args[i])) mark_undefined(u, inst->results[i]);
+        for (int k = 0; k < 2 && is_undefined(u, inst->results[i]); k++)
+            mark_undefined(u, inst->regions[k]->params[i]);
+    }
+}
+
+static bool makes_undefined(const Untaken *u, const Inst *inst) {
+    const Val *variable = inst->op == OP_load ? variable_of(inst) : NULL;
+    if (variable) return is_undefined(u, variable);
+    if (!op_has(inst->op, OP_PURE) || inst->nresults != 1 || !type_is_float(inst->results[0]->type))
+        return false;
+    for (int i = 0; i < inst->nargs; i++)
+        if (is_undefined(u, inst->args[i])) return true;
+    return is_partial((Op)inst->op);
+}
+
+static void visit_undefined(void *user, Inst *inst) {
+    Untaken *u = user;
+    if (inst->op == OP_loop || inst->op == OP_if || inst->op == OP_switch) carry_undefined(u, inst);
+    else if (inst->op == OP_store && is_undefined(u, inst->args[1])) mark_undefined(u, variable_of(inst));
+    else if (inst->nresults && makes_undefined(u, inst)) mark_undefined(u, inst->results[0]);
+}
+
+static void find_undefined(Untaken *u) {
+    u->undefined = arena_array(u->ad->arena, bool, (int)u->nvals);
+    do {
+        u->changed = false;
+        region_walk(u->making->primal, visit_undefined, u);
+    } while (u->changed);
+}
 
 /* ---- factors */
 
@@ -51,7 +124,7 @@ static bool make_calm(Untaken *u, const Val *v) {
     if (!type_is_float(v->type)) return true;
     if (v->kind == VAL_param) return u->trusts && !v->region->owner && !is_doubted(u, v);
     const Inst *inst = v->inst;
-    if (inst->op == OP_load) return u->trusts;
+    if (inst->op == OP_load) return u->trusts && !is_undefined(u, v);
     if (inst->op == OP_call) return u->trusts && is_fetched(inst, v->index);
     if (!op_has(inst->op, OP_PURE) || op_has(inst->op, OP_STEEP | OP_PRODUCT)) return false;
     for (int i = 0; i < inst->nargs; i++)
@@ -166,17 +239,20 @@ Untaken *ad_untaken(Ad *ad, const Making *making) {
     u->firm = arena_array(ad->arena, bool, (int)u->nvals);
     u->denied = arena_array(ad->arena, bool, (int)u->nvals);
     u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
+    find_undefined(u);
     do {
         u->changed = false;
         u->log.count = 0;
         ad_elements_restart(u->elements);
         memset(u->firm, 0, sizeof *u->firm * u->nvals);
-        for (int i = 0; i < diff->last->nargs && making->reverse->terms.firm; i++)
-            set_firm(u, diff->last->args[i]);
+        for (int i = 0; i < diff->last->nargs; i++)
+            if (making->reverse->terms.firm & ad_result_bit(i)) set_firm(u, diff->last->args[i]);
         visit_region(u, diff);
     } while (u->changed);
     return u;
 }
+
+uint64_t ad_result_bit(int i) { return UINT64_C(1) << (i < FIRM_BITS ? i : FIRM_BITS - 1); }
 
 bool ad_is_firm(const Untaken *u, const Val *differential) { return is_firm(u, differential); }
 

@@ -689,11 +689,15 @@ bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
 
 /* ---- checking attributes of a function on its own account */
 
-static void check_diff_param(Checker *c, const Decl *func, const ParamSig *param, bool values) {
+static void check_diff_param(Checker *c, Decl *func, const ParamSig *param, bool values) {
     if (param->no_diff || param->pass == PASS_in || has_error(param->type)) return;
     Loc loc = param->decl ? param->decl->loc : func->loc;
-    if (values && param->pass != PASS_constref && is_ptr_differentiable_type(c, param->type))
+    if (values && param->pass != PASS_constref && is_ptr_differentiable_type(c, param->type)) {
         report(c, DIAG_ptr_type_direction, loc, type_str(c, param->type));
+        if (!param->decl && signature_of(c, func)->has_this)
+            note(c, DIAG_note_leave_object, 0,
+                 func->flavour == FUNC_set ? "write [nonmutating] set" : "leave out [mutating]");
+    }
     if (param->pass == PASS_constref && is_differentiable_type(c, param->type))
         report(c, DIAG_diff_constref, loc, param->name ? param->name->text : "?");
 }

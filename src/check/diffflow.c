@@ -287,7 +287,9 @@ static void walk_variables(FlowWalk *w, const Stmt *stmt) {
         if (decl->kind != DECL_var) continue;
         const Flow *flow = decl->init && decl->init->type ? flow_expr(w, decl->init) : NULL;
         if (decl->modifiers & MODIFIER_static) continue;
-        flow_declare(w, decl, flow_through(w->arena, flow_as(w, flow, decl->type), decl->loc, decl));
+        bool is_pointer = decl->type && decl->type->kind == TYPE_pointer && decl->init;
+        if (is_pointer && decl->init->type) flow_point(w, decl, decl->init);
+        else flow_declare(w, decl, flow_through(w->arena, flow_as(w, flow, decl->type), decl->loc, decl));
     }
 }
 
@@ -452,7 +454,8 @@ static void declare_inputs(FlowWalk *w, const Flow *captured) {
         const ParamSig *param = &sig->params[i];
         bool takes = param->pass != PASS_out && !param->no_diff;
         const Flow *flow = flow_is_diff(w, param->type) ? derivative : plain_input(w, param);
-        if (param->decl) flow_declare(w, param->decl, takes ? flow : NULL);
+        if (param->decl && param->type->kind == TYPE_pointer) flow_point(w, param->decl, NULL);
+        else if (param->decl) flow_declare(w, param->decl, takes ? flow : NULL);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Inside of the derivative data-flow check: what is known about the derivative of a value while a body is walked.
- * flow.c has the values, flowexpr.c and flowcall.c what expressions do to them, diffflow.c statements and messages. */
+ * flow.c has the values, flowexpr.c, flowpointer.c and flowcall.c what expressions do to them, diffflow.c statements and messages. */
 #ifndef SLOPE_FLOW_H
 #define SLOPE_FLOW_H
 
@@ -89,11 +89,12 @@ typedef struct FlowWalk {
     int steps;     /* statements walked so far */
     FlowState now;
     FlowJump *jumps;
-    int no_diff;  /* > 0: under no_diff */
-    int detached; /* > 0: in the argument of detach */
-    bool warned;  /* about fields of a plain `this` */
-    Map told;     /* declarations of types that derivatives were dropped in, which was said */
-    bool asked;   /* its derivative is asked for, so that functions which it calls are differentiated */
+    int no_diff;       /* > 0: under no_diff */
+    int detached;      /* > 0: in the argument of detach */
+    bool warned;       /* about fields of a plain `this` */
+    DeclVec addressed; /* local variables whose address is taken; `this` is the function itself */
+    Map told;          /* declarations of types that derivatives were dropped in, which was said */
+    bool asked;        /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 
 typedef enum OutputKind {
@@ -108,6 +109,7 @@ typedef enum OutputKind {
 const Flow *flow_expr(FlowWalk *w, const Expr *e);
 void flow_declare(FlowWalk *w, const Decl *decl, const Flow *flow);
 const Flow *flow_variable(FlowWalk *w, const Decl *decl); /* w->func: `this` */
+bool flow_is_pointer_variable(const Expr *e);             /* of the function */
 bool flow_is_diff(FlowWalk *w, const Type *type);
 const Flow *flow_as(FlowWalk *w, const Flow *flow,
                     const Type *type); /* what a value of that type keeps of it */
@@ -116,6 +118,13 @@ const Type *flow_plain_struct(FlowWalk *w,
 const char *flow_plain_place(FlowWalk *w, const Expr *place, const Type **plain);
 void flow_write(FlowWalk *w, const Expr *place,
                 const Flow *flow); /* an error if no derivative can be kept there */
+
+/* ---- flowpointer.c */
+bool flow_points_inside(FlowWalk *w, const Expr *pointer);
+void flow_address(FlowWalk *w, const Expr *e);
+void flow_point(FlowWalk *w, const Decl *variable, const Expr *value); /* a pointer */
+const Flow *flow_behind(FlowWalk *w, const Expr *pointer);
+void flow_store_behind(FlowWalk *w, const Flow *flow);
 
 /* ---- flowcall.c */
 const Flow *flow_invoke(FlowWalk *w, const Expr *e);

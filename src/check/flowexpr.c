@@ -126,6 +126,10 @@ static bool is_local(const Decl *decl) {
            !(decl->modifiers & (MODIFIER_static | MODIFIER_groupshared));
 }
 
+bool flow_is_pointer_variable(const Expr *e) {
+    return e->kind == EXPR_decl && !e->a && e->type->kind == TYPE_pointer && is_local(e->decl);
+}
+
 static bool is_accessed(const Decl *decl) {
     return decl->kind == DECL_property || decl->kind == DECL_subscript;
 }
@@ -203,6 +207,8 @@ static const char *plain_variable(FlowWalk *w, const Decl *decl) {
     return text.at;
 }
 
+static const char BEHIND_POINTER[] = "memory behind a pointer";
+
 /* Why a place cannot hold a derivative; NULL: it can. `plain`: a struct that could be made differentiable. */
 const char *flow_plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     const char *inner = NULL;
@@ -212,11 +218,11 @@ const char *flow_plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     case EXPR_each:
     case EXPR_swizzle: return flow_plain_place(w, e->a, plain);
     case EXPR_this: return w->sig->this_no_diff ? "'this', which is [NoDiffThis]" : NULL;
-    case EXPR_deref: return "memory behind a pointer";
+    case EXPR_deref: return flow_points_inside(w, e->a) ? NULL : BEHIND_POINTER;
     case EXPR_element:
         if (e->a->type->kind == TYPE_buffer) return "a buffer";
-        return e->a->type->kind == TYPE_pointer ? "memory behind a pointer"
-                                                : flow_plain_place(w, e->a, plain);
+        if (e->a->type->kind != TYPE_pointer) return flow_plain_place(w, e->a, plain);
+        return flow_points_inside(w, e->a) ? NULL : BEHIND_POINTER;
     case EXPR_part:
         inner = flow_plain_place(w, e->a, plain);
         return inner || flow_is_diff(w, e->a->type) ? inner : of_type(w, "a part", e->a->type, plain);
@@ -303,8 +309,12 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
         bool inside = place->a->type->kind != TYPE_buffer && place->a->type->kind != TYPE_pointer;
         if (place->a->type->kind == TYPE_array) flow = flow_indirect(w->arena, flow);
         if (inside) store_element(w, place, flow, loc);
+        else if (flow_points_inside(w, place->a)) flow_store_behind(w, flow);
         break;
     }
+    case EXPR_deref:
+        if (flow_points_inside(w, place->a)) flow_store_behind(w, flow);
+        break;
     case EXPR_part: store_part(w, place->a, (int)place->number, flow, loc); break;
     case EXPR_construct:
         for (int i = 0; i < place->args.count; i++) store(w, place->args.at[i], flow_part(flow, i), loc);
@@ -335,8 +345,10 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
     if (why && is_plain_output(w, root_of(place))) { /* and only reading it back loses them */
         Loss loss = {.kind = LOSS_stored, .loc = place->loc, .cause = place, .where = why, .plain = plain};
         store(w, place, flow_stored(w, flow, loss), place->loc);
-    } else if (why) flow_dropped(w, place->loc, why, plain);
-    else {
+    } else if (why) {
+        flow_dropped(w, place->loc, why, plain);
+        if (why == BEHIND_POINTER) note(w->c, DIAG_note_pass_place, 0);
+    } else {
         bool lost = whole && whole->losses && flow_plain_place(w, place, &plain);
         for (const Loss *loss = lost ? whole->losses : NULL; loss; loss = loss->next)
             if (loss->kind == LOSS_stored) flow_report_stored(w, loss);
@@ -576,9 +588,17 @@ static const Flow *flow_select(FlowWalk *w, const Expr *e) {
 
 static const Flow *flow_update(FlowWalk *w, const Expr *e) {
     const Flow *old = flow_expr(w, e->a), *by = e->b ? flow_expr(w, e->b) : NULL;
+    if (e->type->kind == TYPE_pointer) return NULL; /* it stays in what it leads to */
     const Flow *changed = masked(w, join(w, old, by), e->type);
     flow_write(w, e->a, changed);
     return e->flags & EXPR_POSTFIX ? old : changed;
+}
+
+static const Flow *flow_assign(FlowWalk *w, const Expr *e) {
+    const Flow *flow = flow_expr(w, e->b);
+    if (flow_is_pointer_variable(e->a)) flow_point(w, e->a->decl, e->b);
+    else flow_write(w, e->a, flow);
+    return flow;
 }
 
 static const Flow *flow_under_no_diff(FlowWalk *w, const Expr *e) {
@@ -627,14 +647,17 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_as: return masked(w, flow_whole(w->arena, flow_expr(w, e->a)), e->type);
     case EXPR_swizzle: return masked(w, lanes_of(w, flow_expr(w, e->a), e), e->type);
     case EXPR_part: return masked(w, flow_part(flow_expr(w, e->a), (int)e->number), e->type);
-    case EXPR_assign:
-        flow = flow_expr(w, e->b);
-        flow_write(w, e->a, flow);
-        return flow;
+    case EXPR_assign: return flow_assign(w, e);
+    case EXPR_address:
+        flow_expr(w, e->a);
+        flow_address(w, e);
+        return NULL;
+    case EXPR_deref: return flow_as(w, join(w, flow_expr(w, e->a), flow_behind(w, e->a)), e->type);
     case EXPR_element:
         flow = flow_expr(w, e->a);
         flow_expr(w, e->b);
         warn_global_reference(w, e);
+        if (e->a->type->kind == TYPE_pointer) return flow_as(w, flow_behind(w, e->a), e->type);
         return masked(w, element_of(w, flow, e), e->type);
     case EXPR_type:
     case EXPR_sizeof:

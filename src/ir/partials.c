@@ -122,15 +122,16 @@ static Val *dquotient(Builder *b, Op op, Val *const *a, Val *const *d, Val *y) {
 
 /* ---- by the table */
 
-#define A         a[0]
-#define B         a[1]
-#define C         a[2]
-#define Y         y
-#define ONE       real(b, y->type, 1)
-#define MINUS_ONE real(b, y->type, -1)
-#define DIV(u, v) build_binary(b, OP_div, u, v)
-#define NEG(u)    build_unary(b, OP_neg, u)
-#define TRUNC(u)  build_unary(b, OP_trunc, u)
+#define A           a[0]
+#define B           a[1]
+#define C           a[2]
+#define Y           y
+#define ONE         real(b, y->type, 1)
+#define MINUS_ONE   real(b, y->type, -1)
+#define DIV(u, v)   build_binary(b, OP_div, u, v)
+#define LDEXP(u, v) build_binary(b, OP_ldexp, u, v)
+#define NEG(u)      build_unary(b, OP_neg, u)
+#define TRUNC(u)    build_unary(b, OP_trunc, u)
 #define TERM(i, factor)                                                                                      \
     if (d[i]) sum = dadd(b, sum, dscale(b, factor, d[i]));
 #define P1(u)       TERM(0, u)

@@ -265,7 +265,7 @@ class Patterns:
         return [declared, Node("if ($) #", [self.test(1), [copied]]) if self.chance(0.5) else copied]
 
     def raw_pointer(self):
-        """The address of an array in the function: constants are stored through it, its elements read."""
+        """The address of an array in the function: its elements are read and written through it, one by one or in a loop that it walks."""
         found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
                  and v.type[0] == "arr" and v.type[1] == REAL]
         if not found or self.scope.loops:
@@ -274,7 +274,14 @@ class Patterns:
         self.scope.again = False
         declared = Node(f"@* {name} = &{v.name}[0];", uses=(v.name,), declares=(name,))
         at, from_ = self.rng.randrange(v.type[2]), self.rng.randrange(v.type[2])
-        stored = Node(f"{name}[{at}] = {self.rng.uniform(-1, 1):.3f}~;", uses=(name,))
+        constant = f"{self.rng.uniform(-1, 1):.3f}~"
+        walk = self.fresh("z")
+        stored = self.pick([
+            Node(f"{name}[{at}] = {constant};", uses=(name,)),
+            Node(f"{name}[{at}] = $;", [self.tame(self.real(2))], uses=(name,)),
+            Node(f"*({name} + {at}) *= $;", [self.tame(self.real(1))], uses=(name,)),
+            Node(f"for (@* {walk} = {name}; {walk} != &{v.name}[0] + {v.type[2]}; {walk}++) *{walk} = tanh(*{walk} * $ - {constant});",
+                 [self.tame(self.real(1))], uses=(name, v.name))])
         self.scope.variables.append(Variable(name, REAL, False, text=f"{name}[{from_}]"))
         return [declared, stored] if self.chance(0.7) else [declared]
 

@@ -171,10 +171,11 @@ static void partials_match_differences(void **state) {
     int checked = 0;
     for (int op = 0; op < OP_COUNT; op++) {
         const Row *row = &rows[op];
-        if (!row->partials) continue;
+        if (!row->partials || op == OP_ldexp)
+            continue; /* whose power is an integer: tests/diff/nested/library-values.slang */
         AdFunc *f = ad_func(&ad, make_function(row));
         check_forward(row, ad_fwd(&ad, f));
-        check_reverse(row, ad_reverse(&ad, f, (Terms){.stable = stable, .firm = true, .steady = true}));
+        check_reverse(row, ad_reverse(&ad, f, (Terms){.stable = stable, .firm = ALL_FIRM, .steady = true}));
         checked++;
     }
     assert_true(checked >= 7); /* add sub mul div rem neg fma, at least */
@@ -183,7 +184,7 @@ static void partials_match_differences(void **state) {
 static void every_operand_has_a_partial(void **state) {
     (void)state;
     for (int op = 0; op < OP_COUNT; op++)
-        if (rows[op].partials) assert_int_equal(rows[op].partials, op_info[op].nargs);
+        if (rows[op].partials) assert_int_equal(rows[op].partials, op_info[op].nargs - (op == OP_ldexp));
 }
 
 /* What does not move is not computed with: no differential instruction is made for it. */

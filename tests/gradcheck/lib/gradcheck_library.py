@@ -215,12 +215,12 @@ def generic_arguments(lines, kind):
             lines.append(f"[Differentiable] {kind} {found[1]}_of({kind} x, {kind} y) {{ return {found[1]}(x, {kind}(1.25) + y * y); }}")
 
 
-def check(slope, kind, lines, module):
+def check(slope, kind, lines, module, options):
     """The verdicts of gradcheck on a file, or one that says why there are none."""
     with tempfile.TemporaryDirectory(prefix="slope-library-") as folder:
         path = Path(folder) / "library.slang"
         path.write_text((f"import {module};\n" if module else "") + HEAD.replace("TYPE", kind) + "\n".join(lines) + "\n")
-        command = [slope, "gradcheck", str(path), "--json", f"--samples={SAMPLES}", "-O0", "--strict"]
+        command = [slope, "gradcheck", str(path), "--json", "-O0", *options]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode not in (0, 1) or result.stderr:
             message = f"exit status {result.returncode}\n{result.stderr[:4000]}"
@@ -234,13 +234,18 @@ def run_module(slope, kind, names, module):
     generic_arguments(lines, kind)
     failures = [("no row for", text) for text in missing]
     code = {re.search(r"\b(f\d+\w*)", line)[1]: line for line in lines}
+    verdicts = check(slope, kind, lines, module, [f"--samples={SAMPLES}", "--strict"]) if lines else []
+    if kind == "double" and lines:  # derivatives of the forward derivatives, which have the value and the derivative
+        code = {**code, **{f"fwd_diff({name})": line for name, line in code.items()}}
+        again = [f"-f={name}" for name in code if name.startswith("fwd_diff") and " G f" not in code[name]]
+        verdicts += check(slope, kind, lines, module, ["--samples=2", "--interpret", *again])
     right = 0
-    for verdict in check(slope, kind, lines, module) if lines else []:
+    for verdict in verdicts:
         name, message = verdict["function"], verdict["message"] or ""
         if verdict["verdict"] == "right":
             right += 1
         elif "generic" not in message:  # those are called by others
-            failures.append((f"{verdict['verdict']} {kind}:", f"{code.get(name, name)}\n    {message} at {verdict['inputs']}"))
+            failures.append((f"{verdict['verdict']} {kind}: {name}", f"{code.get(name, name)}\n    {message} at {verdict['inputs']}"))
     return right, failures
 
 
