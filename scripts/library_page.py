@@ -34,7 +34,7 @@ Made by `scripts/library_page.py` from the comments in `prelude/`; change those.
 
 | function | rule |
 |---|---|
-| `max(a, b)`, `min(a, b)` where a = b | half of the derivative goes to each side; where one of them is a NaN, all of it to the other |
+| `max(a, b)`, `min(a, b)` where a = b, or one of them is a NaN | half of the derivative goes to each side |
 | `clamp(x, low, high)`, `saturate(x)` on a boundary | the derivative goes to x |
 | `abs` at 0; `copysign` where x or y is 0 | 0 |
 | `sqrt(x)` | 0.5 / sqrt(max(x, 1e-7)): finite |
