@@ -20,11 +20,13 @@ static const char **names_of(const Options *options, int *count) {
     return names;
 }
 
+static bool is_dash(const char *path) { return path && strcmp(path, "-") == 0; }
+
 /* All files, or none. Code for standard output comes last. */
 static SlopeStatus write_all(SlopeProgram *program, SlopeBuildOptions how, const char *path,
                              SlopeBlob **blob) {
     SlopeBuildOptions rest = how;
-    if (path && strcmp(path, "-") != 0) return slope_build_file(program, &how, path);
+    if (path && !is_dash(path)) return slope_build_file(program, &how, path);
     const char *first = how.header_path ? how.header_path : how.page_path;
     rest.header = how.header_path;
     rest.side_by_side = !rest.header;
@@ -61,6 +63,9 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
     };
     if (how.sanitize && strcmp(option_text(options, OPTION_sanitize), "address") != 0)
         return cli_misuse("there is one sanitizer for compiled code: --sanitize address");
+    if (is_dash(how.header_path) || is_dash(how.page_path))
+        return cli_misuse("only the code can go to standard output: give %s the name of a file",
+                          is_dash(how.header_path) ? "--header" : "--side-by-side");
     int threads = 1;
     if (!option_number(options, OPTION_tape, 1, 1 << 24, &how.tape) ||
         !option_number(options, OPTION_threads, 1, 4096, &threads))

@@ -19,6 +19,11 @@ static Interval within(const Type *type, int64_t low, int64_t high) {
     return (Interval){low, high, fits && type_bits(type) >= 32};
 }
 
+/* Sums of such are no more than 64 bits hold. */
+static bool is_moderate(Interval i) {
+    return i.known && i.low > -((int64_t)1 << 40) && i.high < (int64_t)1 << 40;
+}
+
 static bool is_modest(Interval i) {
     return i.known && i.low > -((int64_t)1 << 31) && i.high < (int64_t)1 << 31;
 }
@@ -114,8 +119,16 @@ static bool takes(const Inst *inst, bool takes_greater) {
            val_is_same(inst_operand(condition->inst, !takes_greater), inst_operand(inst, 2));
 }
 
+/* A number of few bits is between the ends of these, whatever it is. */
+static Interval converted(const Inst *inst, Interval of) {
+    const Type *from = inst->args[0]->type;
+    if (!type_is_integer(from) || type_bits(from) > 32) return anything;
+    Interval all = of.known ? of : whole(from);
+    return within(inst->results[0]->type, all.low, all.high);
+}
+
 /* Whatever some operand is. */
-static Interval bounded(const Inst *inst, const Interval *args) {
+static Interval bounded(const LoopJumps *jumps, const Inst *inst, const Interval *args) {
     const Type *type = inst->results[0]->type;
     Interval all[3] = {whole(type), whole(type), whole(type)};
     for (int i = 0; i < inst->nargs; i++)
@@ -132,6 +145,7 @@ static Interval bounded(const Inst *inst, const Interval *args) {
         return takes(inst, false)  ? lesser(all[1], all[2])
                : takes(inst, true) ? greater(all[1], all[2])
                                    : anything;
+    case OP_convert: return jumps->by_types ? converted(inst, args[0]) : anything;
     default: return anything;
     }
 }
@@ -141,13 +155,14 @@ static Interval of_inst(const LoopJumps *jumps, const Inst *inst, int depth) {
     Interval args[3] = {anything, anything, anything};
     if (inst->nresults != 1 || inst->nargs > 3 || !type_is_integer(type)) return anything;
     if (inst->op == OP_and) return masked(inst);
-    bool are_modest = true;
+    bool are_modest = true, are_moderate = true;
     for (int i = inst->op == OP_select; i < inst->nargs; i++) {
         args[i] = interval_of(jumps, ir_resolve(inst->args[i]), depth);
         are_modest &= is_modest(args[i]);
+        are_moderate &= is_moderate(args[i]);
     }
-    Interval kept = bounded(inst, args);
-    if (kept.known || !are_modest) return kept;
+    Interval kept = bounded(jumps, inst, args);
+    if (kept.known || !are_moderate || (inst->op == OP_mul && !are_modest)) return kept;
     switch ((Op)inst->op) {
     case OP_add: return within(type, args[0].low + args[1].low, args[0].high + args[1].high);
     case OP_sub: return within(type, args[0].low - args[1].high, args[0].high - args[1].low);
@@ -170,6 +185,12 @@ static Interval interval_of(const LoopJumps *jumps, const Val *v, int depth) {
 }
 
 Interval ir_interval(const LoopJumps *jumps, const Val *v) { return interval_of(jumps, v, DEPTH); }
+
+Interval ir_interval_by_types(const LoopJumps *jumps, const Val *v) {
+    LoopJumps all = *jumps;
+    all.by_types = true;
+    return interval_of(&all, v, DEPTH);
+}
 
 Interval ir_interval_at(const LoopJumps *jumps, const Val *v, const Val *counter, int64_t at) {
     LoopJumps one = *jumps;

@@ -640,7 +640,8 @@ typedef struct LoopJumps {
     Arena *arena;
     Map of; /* loop -> InstVec: what goes on with its next round */
     const Val *counter;
-    int64_t at; /* what that counter is taken to be; NULL: none is */
+    int64_t at;    /* what that counter is taken to be; NULL: none is */
+    bool by_types; /* ir_interval_by_types */
 } LoopJumps;
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
 bool loop_has_jumps(const Inst *loop); /* does a break or continue in its body go to it? */
@@ -729,6 +730,8 @@ typedef struct Interval {
     bool known; /* else it may be anything, or wrap around on the way */
 } Interval;
 Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
+/* ... of which nothing else may be known than how many bits it was converted from. */
+Interval ir_interval_by_types(const LoopJumps *jumps, const Val *v);
 Interval ir_interval_at(const LoopJumps *jumps, const Val *v, const Val *counter,
                         int64_t at); /* likewise, in the round in which that counter is so much */
 /* The greatest that an integer can be; INT64_MAX: not known. */

@@ -100,6 +100,29 @@ static bool add_fields(Fn *f, const Expr *e, const Type *front, ValVec *out) {
     return true;
 }
 
+/* Of numbers and rows, one after the other; what is missing is zero. */
+static bool add_rows(Fn *f, const Expr *e, const Type *rows, ValVec *out) {
+    const Type *element = rows->args[0]->args[0];
+    int end = out->count + (int)type_length(rows) * type_count(rows->args[0]);
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (!arg) add_zeros(f->l, element, out);
+        else if (!is_simple(ir_type(f, arg->type)) || !is_plain(f, arg)) return false;
+        else if (!add_scalars(f, lower_value(f, arg), out)) return false;
+    }
+    while (out->count < end) add_zeros(f->l, element, out);
+    return out->count == end;
+}
+
+/* One number everywhere. */
+static bool add_copies(Fn *f, const Expr *e, const Type *rows, ValVec *out) {
+    Val *value = is_plain(f, e->a) ? lower_value(f, e->a) : NULL;
+    int count = (int)type_length(rows) * type_count(rows->args[0]);
+    for (int i = 0; value && i < count; i++)
+        if (!add_scalars(f, value, out)) return false;
+    return value;
+}
+
 static bool add_values(Fn *f, Expr *e, const Type *front, ValVec *out) {
     const Type *ir = lower_type(f->l, front);
     if (is_simple(ir))
@@ -109,7 +132,10 @@ static bool add_values(Fn *f, Expr *e, const Type *front, ValVec *out) {
         add_zeros(f->l, ir, out);
         return true;
     }
+    if (front->kind == TYPE_matrix && e->kind == EXPR_convert && e->conversion == CONVERT_splat)
+        return add_copies(f, e, ir, out);
     if (e->kind != EXPR_construct) return false;
+    if (front->kind == TYPE_matrix) return add_rows(f, e, ir, out);
     if (front->kind == TYPE_array) return add_elements(f, e, front, out);
     return front->kind == TYPE_struct && add_fields(f, e, front, out);
 }

@@ -50,7 +50,8 @@ static void check_choices(Printer *p) {
             if (type->kind != TYPE_record || func->params[k].dir != DIR_in) continue;
             const Record *record = type_record(type);
             if (record->is_choice && record->nfields == 1)
-                clike_fail(p, func->loc, "'%s' takes a '%s', which no type of the program implements",
+                clike_fail(p, func->loc,
+                           "'%s' takes a value of '%s', which no type of the program implements",
                            func->name->text, record->name->text);
         }
     }

@@ -102,7 +102,6 @@ typedef struct FuncState {
     VEC(const Inst *) large; /* variables with memory of their own: large.c */
     Frame *frame;
     int labels;
-    int line;            /* of the last #line */
     Loc loc;             /* of the instruction being printed */
     const char *result;  /* the variable that is returned; NULL: what the IR returns */
     bool adds_triangles; /* triangles.c */
@@ -264,6 +263,7 @@ struct Printer {
     const Dialect *dialect;
     Trap trap;
     Loc trap_loc;
+    Loc head; /* where the function that begins next comes from; 0: from nowhere, or no matter */
     Module *module;
     const EmitOptions *options;
     const EmitFile *file;
@@ -321,7 +321,6 @@ extern const Dialect clike_slang;
 /* ---- text.c */
 const char *clike_format(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);
 void clike_line(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3); /* indented, with its end */
-void clike_print_line(Printer *p, Loc loc); /* where what follows comes from, if asked for */
 /* A name that nobody has in that set, like the one wished for. */
 const char *clike_unique(Printer *p, Map *taken, const char *wish);
 Value clike_value(const char *text, Level level);
@@ -395,7 +394,8 @@ bool clike_is_plain_sum(const Printer *p, const Inst *inst); /* of an atomic ope
 
 /* ---- origin.c */
 void clike_mark_line(Printer *p); /* the line that ends here: where it comes from, if that is asked for */
-void clike_resolve_marks(Printer *p, Text *code); /* into what was asked for */
+void clike_mark_head(Printer *p, const Func *func); /* the function that begins next */
+void clike_resolve_marks(Printer *p, Text *code);   /* into what was asked for */
 
 /* ---- types.c */
 const char *clike_type(Printer *p, const Type *type); /* of a value, as one word or with a star */

@@ -489,6 +489,7 @@ static void print_function(Printer *p, const Func *func) {
     if (is_static && !p->dialect->language->has_places_only)
         text_printf(&p->prototypes, "%s%s;\n", qualifier, head);
     describe(p, func);
+    clike_mark_head(p, func);
     clike_line(p, "%s%s {", qualifier, head);
     p->indent++;
     if (p->file->hosted && reached_func(&p->reached, func)->looks)
@@ -519,6 +520,7 @@ void clike_declare_functions(Printer *p) {
 static void print_way_in(Printer *p, const Func *func) {
     if (!is_exported(func)) return;
     if (p->dialect->language->has_places_only) return;
+    clike_mark_head(p, func);
     if (is_kernel(func)) p->dialect->kernel(p, func, param_names(p, func));
     else if (is_wrapped(p, func)) print_wrapper(p, func, param_names(p, func));
 }

@@ -1,14 +1,21 @@
 /* Where lines come from. While text is made, a line that is a statement carries the position of its instruction at its end, behind a
- * character that occurs nowhere else. At last the mark becomes a comment or, on a page that shows source and result side by side, a link. */
+ * character that occurs nowhere else. At last the mark becomes a comment, #line, or, on a page that shows source and result side by side, a link. */
 #include "emit/clike/clike.h"
 
 enum { MARK = 1, COMMENT_COLUMN = 80 };
 
 void clike_mark_line(Printer *p) {
-    bool wanted = p->file->comments || p->file->side_by_side;
-    if (!wanted || !p->at || !p->at->loc || !p->module->diags || p->out->len == 0) return;
+    bool wanted = p->file->comments || p->file->lines || p->file->side_by_side;
+    if (!wanted || !p->module->diags || p->out->len == 0) return;
     char last = p->out->at[p->out->len - 1];
-    if (last == ';' || last == '{') text_printf(p->out, "%c%u", MARK, (unsigned)p->at->loc);
+    Loc loc = p->at ? p->at->loc : last == '{' ? p->head : 0;
+    if (loc && (last == ';' || last == '{')) text_printf(p->out, "%c%u", MARK, (unsigned)loc);
+    if (last == '{') p->head = 0;
+}
+
+void clike_mark_head(Printer *p, const Func *func) {
+    const Func *source = func->derivation.of ? func->derivation.of : func;
+    p->head = p->file->comments && !p->file->lines ? 0 : source->loc;
 }
 
 /* One line of the result. */
@@ -40,16 +47,37 @@ static Name main_path(Printer *p) {
     return NULL;
 }
 
-static void add_comments(Printer *p, const Text *code, Text *out) {
+static void add_comment(const Line *line, Name own, Text *out) {
+    if (!line->from.path) return;
+    text_printf(out, "%*s // ", line->text.len < COMMENT_COLUMN ? COMMENT_COLUMN - line->text.len : 0, "");
+    if (line->from.path != own) text_printf(out, "%s:", line->from.path->text);
+    text_printf(out, line->from.path == own ? "line %d" : "%d", line->from.line);
+}
+
+/* Before a line that is not from where compilers take it to be, which count on from what they were told last. What ends a block
+ * ends what is before it. */
+static void add_directive(Printer *p, const Line *line, Position *last, int *next, Text *out) {
+    const char *start = line->text.at + strspn(line->text.at, " ");
+    Position from = line->from.path || *start != '}' ? line->from : *last;
+    if (from.path && (from.path != last->path || from.line != *next)) {
+        text_printf(out, "#line %d", from.line);
+        if (from.path != last->path) text_printf(out, " %s", clike_string(p, str_of(from.path->text)));
+        text_char(out, '\n');
+        *next = from.line;
+    }
+    if (from.path) *last = from;
+    ++*next;
+}
+
+static void add_origins(Printer *p, const Text *code, Text *out) {
     Name own = main_path(p);
+    Position last = {0};
+    int next = 0;
     for (const char *at = code->at; *at;) {
         Line line = read_line(p, &at);
+        if (p->file->lines) add_directive(p, &line, &last, &next, out);
         text_add(out, line.text);
-        if (line.from.path)
-            text_printf(out, "%*s // ", line.text.len < COMMENT_COLUMN ? COMMENT_COLUMN - line.text.len : 0,
-                        "");
-        if (line.from.path && line.from.path != own) text_printf(out, "%s:", line.from.path->text);
-        if (line.from.path) text_printf(out, line.from.path == own ? "line %d" : "%d", line.from.line);
+        if (p->file->comments) add_comment(&line, own, out);
         text_char(out, '\n');
     }
 }
@@ -171,7 +199,7 @@ static void add_page(Printer *p, const Text *code, Text *out) {
 void clike_resolve_marks(Printer *p, Text *code) {
     Text out = {.arena = &p->arena};
     if (p->file->side_by_side) add_page(p, code, &out);
-    else if (p->file->comments) add_comments(p, code, &out);
+    else if (p->file->comments || p->file->lines) add_origins(p, code, &out);
     else return;
     *code = out;
 }

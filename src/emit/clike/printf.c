@@ -210,6 +210,7 @@ void clike_printf(Printer *p, const Inst *inst) {
     if (most && print.values > most)
         clike_fail(p, inst->loc, "printf of this target takes at most %d numbers", most);
     if (print.args.at) print.args.at[print.args.len] = 0;
+    if (print.format.len == 0) return; /* compilers warn of a format without anything */
     clike_line(p, "printf(%s%s);", clike_string(p, text_str(&print.format)),
                print.args.at ? print.args.at : "");
 }

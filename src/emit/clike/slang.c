@@ -182,6 +182,11 @@ static const char *const kernel_names[] = {"its_thread_id", "its_group_id", "its
 static void declare_uniform(Printer *p, const Global *global) { (void)p, (void)global; }
 
 static void uniform(Printer *p, const Global *global, const char *declaration) {
+    if (global->layout == LAYOUT_std140 && global->type->kind == TYPE_record) {
+        text_printf(&p->globals, "ConstantBuffer<%s> %s;\n", clike_type(p, global->type),
+                    clike_global_name(p, global));
+        return;
+    }
     bool is_resource = global->type->kind == TYPE_buffer || held_by(global) != global->type;
     text_printf(&p->globals, "%s%s;\n", is_resource ? "" : "uniform ", declaration);
 }

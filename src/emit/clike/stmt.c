@@ -444,22 +444,14 @@ static const char *step_text(Printer *p, const Counter *counter) {
     return clike_assignment(p, counter->name, p->dialect->language->compute(p, counter->step).text);
 }
 
-/* #line is no statement: it may stand before the loop. */
-static bool says_lines_only(const Draft *draft) {
-    for (const char *at = draft->text.len ? draft->text.at : ""; *at; at = strchr(at, '\n') + 1)
-        if (strncmp(at, "#line ", 6) != 0) return false;
-    return true;
-}
-
 /* Can it be said where a loop begins? */
 static bool is_plain(const Draft *draft, Value condition) {
-    return says_lines_only(draft) && condition.text && strcmp(condition.text, "true") != 0;
+    return draft->text.len == 0 && condition.text && strcmp(condition.text, "true") != 0;
 }
 
 static void print_condition(Printer *p, const Draft *draft, Value condition, const Counter *counter) {
     bool always = condition.text && strcmp(condition.text, "true") == 0;
     if (is_plain(draft, condition)) {
-        draft_print(p, draft);
         if (counter->name)
             clike_line(p, "for (%s; %s; %s) {", counter->declaration, condition.text, step_text(p, counter));
         else clike_line(p, "while (%s) {", condition.text);
@@ -699,7 +691,6 @@ static void effect(Printer *p, const Inst *inst) {
     const Language *language = p->dialect->language;
     clike_consume(p, inst);
     clike_flush(p);
-    clike_print_line(p, inst->loc);
     switch ((Op)inst->op) {
     case OP_store:
     case OP_copy:

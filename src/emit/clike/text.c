@@ -21,14 +21,6 @@ void clike_line(Printer *p, const char *format, ...) {
     va_end(args);
 }
 
-void clike_print_line(Printer *p, Loc loc) {
-    if (!p->file->lines || !loc || !p->module->diags) return;
-    Position at = source_position(p->module->diags->sources, loc);
-    if (!at.path || at.line == p->at->line) return;
-    p->at->line = at.line;
-    clike_line(p, "#line %d %s", at.line, clike_string(p, str_of(at.path->text)));
-}
-
 const char *clike_unique(Printer *p, Map *taken, const char *wish) {
     const char *name = wish;
     uint64_t wished = PTR_KEY(name_from(p->module->names, wish)), key = wished;
