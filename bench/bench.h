@@ -1,7 +1,7 @@
 /* The host of a benchmark: runs a kernel of a .slang file and the same work written in C, on the same data.
  *
- * Both run on one thread, several times; the best time counts. The program prints one line: milliseconds of Slope,
- * milliseconds of C, the largest difference between the results. */
+ * Both run on one thread, several times; the best time counts. The program prints one line: milliseconds of
+ * Slope, milliseconds of C, the largest difference between the results. */
 #ifndef BENCH_H
 #define BENCH_H
 

@@ -1,4 +1,5 @@
-/* A camera with radial distortion that sees a point, for bundle.c and residual.c; rotations, and how they are differentiated by hand. */
+/* A camera with radial distortion that sees a point, for bundle.c and residual.c; rotations, and how they are
+ * differentiated by hand. */
 #ifndef BENCH_CAMERA_H
 #define BENCH_CAMERA_H
 

@@ -1,18 +1,21 @@
-/* The host of a benchmark of derivatives: a function in Slang, its gradient and its forward derivative by Slope, against the function
- * and a gradient written by hand in C, on the same data and one thread.
+/* The host of a benchmark of derivatives: a function in Slang, its gradient and its forward derivative by
+ * Slope, against the function and a gradient written by hand in C, on the same data and one thread.
  *
- * The program in Slang has kernels `primal`, `gradient` and `forward`; they write to buffers `values`, `gradients` and `tangents`. There
- * are `items` of the problem: one value, one tangent and `parameters` components of a gradient for each. `directions` has the shape of
- * `gradients`. Results are compared before anything is measured: values and gradients with those of C, tangents with C's gradient times
- * the direction.
+ * The program in Slang has kernels `primal`, `gradient` and `forward`; they write to buffers `values`,
+ * `gradients` and `tangents`. There are `items` of the problem: one value, one tangent and `parameters`
+ * components of a gradient for each. `directions` has the shape of `gradients`. Results are compared before
+ * anything is measured: values and gradients with those of C, tangents with C's gradient times the direction.
  *
- * Arguments are shared libraries, each the whole program as C that `slope build -target c` has made: their gradient is one more work.
- * Compiled by clang with Enzyme as a plugin and -DENZYME, the gradient that Enzyme makes of the function in C is one, too.
+ * Arguments are shared libraries, each the whole program as C that `slope build -target c` has made: their
+ * gradient is one more work. Compiled by clang with Enzyme as a plugin and -DENZYME, the gradient that Enzyme
+ * makes of the function in C is one, too.
  *
- * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 20 ms. The program prints one
- * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by Slope without lanes, by Enzyme if it is
- * there and by each library, then the greatest difference. With the first argument `count` it makes each call once between marks for callgrind
- * instead of measuring; with `slope` it measures the first three alone, and prints milliseconds to compile them. */
+ * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 20
+ * ms. The program prints one line: milliseconds per call of primal, gradient and forward by Slope, of primal
+ * and gradient by C, of gradient by Slope without lanes, by Enzyme if it is there and by each library, then
+ * the greatest difference. With the first argument `count` it makes each call once between marks for
+ * callgrind instead of measuring; with `slope` it measures the first three alone, and prints milliseconds to
+ * compile them. */
 #ifndef DERIVATIVE_H
 #define DERIVATIVE_H
 
@@ -30,8 +33,8 @@
 #define CALLGRIND_DUMP_STATS_AT(name)   (void)name
 #endif
 
-/* The precision, which the program in Slang is told as well; what else it is told, by a name that is defined, is where its parameters lie: in a
- * DiffBuffer or a DiffTensor. */
+/* The precision, which the program in Slang is told as well; what else it is told, by a name that is defined,
+ * is where its parameters lie: in a DiffBuffer or a DiffTensor. */
 #ifndef REAL
 #define REAL float
 #endif
@@ -49,9 +52,9 @@ static inline void sine_and_cosine(real x, real *sine, real *cosine) {
 
 #define BY_HAND static inline /* before functions that bench/gpu takes as well, for the device */
 
-/* What Enzyme differentiates: a call that names the function and its arguments, one that is differentiated (enzyme_dup) with the memory
- * that its derivatives are added to. BY_ENZYME makes a gradient of `primal` where no item's value depends on another's parameters, and
- * Data are parameters and inputs. */
+/* What Enzyme differentiates: a call that names the function and its arguments, one that is differentiated
+ * (enzyme_dup) with the memory that its derivatives are added to. BY_ENZYME makes a gradient of `primal`
+ * where no item's value depends on another's parameters, and Data are parameters and inputs. */
 #ifdef ENZYME
 extern int enzyme_dup, enzyme_const;
 extern void __enzyme_autodiff(void *function, ...);

@@ -1,4 +1,5 @@
-/* The log-likelihood of a mixture of Gaussians; its gradient by all parameters. Both passes are made for one point after the other. */
+/* The log-likelihood of a mixture of Gaussians; its gradient by all parameters. Both passes are made for one
+ * point after the other. */
 #include "derivative.h"
 
 enum { COUNT = 500, D = 8, K = 10, LOWER = D * (D - 1) / 2 };

@@ -1,4 +1,5 @@
-/* Inverse and determinant of 4 x 4 matrices. The gradient keeps what the elimination overwrites, and goes back through its steps. */
+/* Inverse and determinant of 4 x 4 matrices. The gradient keeps what the elimination overwrites, and goes
+ * back through its steps. */
 #include "derivative.h"
 
 enum { COUNT = 1024, N = 4 };

@@ -1,5 +1,6 @@
-/* Runs a kernel of lanes.slang over many items with 1 lane and with others, and prints a line for each: how many lanes it has, milliseconds
- * to compile it, nanoseconds per item, the largest difference from the results of one lane. The second line is one lane again with -O1, where LLVM makes no vectors of its own;
+/* Runs a kernel of lanes.slang over many items with 1 lane and with others, and prints a line for each: how
+ * many lanes it has, milliseconds to compile it, nanoseconds per item, the largest difference from the
+ * results of one lane. The second line is one lane again with -O1, where LLVM makes no vectors of its own;
  * the last is that of the same in C, by `#pragma omp simd`, with 0 lanes.
  *
  *     lanes FILE KERNEL ITEMS LANES... */

@@ -1,6 +1,7 @@
-/* What slope_call_batch gains: functions of lanes.slang and their gradients, called for many arguments on one thread, one slope_call after
- * the other, as a batch one at a time, and as a batch with the lanes that seem best. Prints a line for each: its name, the number of
- * lanes, nanoseconds per call in the three ways, the largest difference between them.
+/* What slope_call_batch gains: functions of lanes.slang and their gradients, called for many arguments on one
+ * thread, one slope_call after the other, as a batch one at a time, and as a batch with the lanes that seem
+ * best. Prints a line for each: its name, the number of lanes, nanoseconds per call in the three ways, the
+ * largest difference between them.
  *
  *     lanes_batch FILE */
 #include "bench.h"

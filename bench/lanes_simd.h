@@ -1,5 +1,6 @@
-/* The kernels of lanes.slang as somebody would write them in C for vectors: loops over items under `#pragma omp simd`, their gradients by
- * hand. Where items end at different times, blocks of them go on as long as one does. */
+/* The kernels of lanes.slang as somebody would write them in C for vectors: loops over items under `#pragma
+ * omp simd`, their gradients by hand. Where items end at different times, blocks of them go on as long as one
+ * does. */
 #ifndef LANES_SIMD_H
 #define LANES_SIMD_H
 

@@ -1,8 +1,10 @@
-/* Compiles a kernel one item at a time and with as many lanes as are given (0: as many as seem best), each several times and in turns, and
- * runs all likewise. A kernel whose groups have one thread does all items in a loop. Prints a line for one at a time and for each of the others: the number of lanes that it got, the least milliseconds to
- * compile and nanoseconds per item, and why there are not more lanes.
+/* Compiles a kernel one item at a time and with as many lanes as are given (0: as many as seem best), each
+ * several times and in turns, and runs all likewise. A kernel whose groups have one thread does all items in
+ * a loop. Prints a line for one at a time and for each of the others: the number of lanes that it got, the
+ * least milliseconds to compile and nanoseconds per item, and why there are not more lanes.
  *
- *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of numbers */
+ *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of
+ * numbers */
 #include "bench.h"
 
 enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6, MOST_OUTPUTS = 8 };

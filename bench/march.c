@@ -1,7 +1,8 @@
 /* Sphere tracing; the gradient of where a ray hits by the scene.
  *
- * The state of the march is one number t, so the gradient is carried along with it: one pass, nothing to store. A step adds to t the
- * distance d, whose gradient by the point and the scene comes from the lengths that the step computes anyway. */
+ * The state of the march is one number t, so the gradient is carried along with it: one pass, nothing to
+ * store. A step adds to t the distance d, whose gradient by the point and the scene comes from the lengths
+ * that the step computes anyway. */
 #include "derivative.h"
 
 enum { COUNT = 2048, STEPS = 96, PARAMETERS = 10 };

@@ -1,5 +1,6 @@
-/* A small network; the gradient of the squared error over a batch by all weights. Sums are taken in the order of the source; the gradient
- * goes through the two passes for one example after the other, while its activations are at hand. */
+/* A small network; the gradient of the squared error over a batch by all weights. Sums are taken in the order
+ * of the source; the gradient goes through the two passes for one example after the other, while its
+ * activations are at hand. */
 #include "derivative.h"
 
 enum { COUNT = 256, INPUTS = 16, HIDDEN = 32 };

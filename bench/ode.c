@@ -1,7 +1,7 @@
 /* A damped pendulum over thousands of steps; the gradient of where it ends by its constants and its start.
  *
- * The way there keeps, for each evaluation of the acceleration, sine, cosine (computed together) and speed: all that the way back
- * needs. */
+ * The way there keeps, for each evaluation of the acceleration, sine, cosine (computed together) and speed:
+ * all that the way back needs. */
 #include "derivative.h"
 
 enum { COUNT = 16, STEPS = 4000, PARAMETERS = 4 };
@@ -43,7 +43,8 @@ static inline real keep(const Pendulum *p, real x, real v, Stage *stage) {
     return -p->stiffness * stage->sine - p->damping * v;
 }
 
-/* Of an acceleration: adds to the gradient and to the adjoint of the speed, returns the adjoint of the angle. */
+/* Of an acceleration: adds to the gradient and to the adjoint of the speed, returns the adjoint of the
+ * angle. */
 static inline real back(const Pendulum *p, const Stage *stage, real a_bar, Pendulum *g, real *v_bar) {
     g->stiffness -= stage->sine * a_bar;
     g->damping -= stage->speed * a_bar;

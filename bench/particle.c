@@ -1,4 +1,5 @@
-/* Particles in a field of attractors. The gradient keeps position and velocity before each step, and computes the forces again. */
+/* Particles in a field of attractors. The gradient keeps position and velocity before each step, and computes
+ * the forces again. */
 #include "derivative.h"
 
 enum { COUNT = 64, STEPS = 256, ATTRACTORS = 4 };

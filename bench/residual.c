@@ -1,4 +1,5 @@
-/* Bundle adjustment; both components of the error of an observation, and their Jacobian by camera, point and weight. */
+/* Bundle adjustment; both components of the error of an observation, and their Jacobian by camera, point and
+ * weight. */
 #include "camera.h"
 
 enum { COUNT = 2048 };

@@ -1,4 +1,5 @@
-/* Gaussians drawn one over the other. The gradient keeps those that are drawn at a pixel, and goes back through these alone. */
+/* Gaussians drawn one over the other. The gradient keeps those that are drawn at a pixel, and goes back
+ * through these alone. */
 #include "derivative.h"
 
 enum { WIDTH = 48, HEIGHT = 32, N = 64 };

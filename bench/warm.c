@@ -1,6 +1,7 @@
-/* What a gradient of a benchmark takes to compile in a process that has compiled before, and to run when it is called alone: sessions
- * one after the other, each with the program as text, until the function can be called. Prints the least milliseconds to compile, and
- * nanoseconds of a call by slope_call, or - where it takes buffers; both of the processor.
+/* What a gradient of a benchmark takes to compile in a process that has compiled before, and to run when it
+ * is called alone: sessions one after the other, each with the program as text, until the function can be
+ * called. Prints the least milliseconds to compile, and nanoseconds of a call by slope_call, or - where it
+ * takes buffers; both of the processor.
  *
  *     warm FILE FUNCTION PRECISION SESSIONS */
 #include "bench.h"

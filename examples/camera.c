@@ -49,7 +49,8 @@ static void call_method(SlopeSession *session, SlopeProgram *program) {
     require(session, slope_call(project, (void *[]){&camera, point, result}));
     printf("by slope_call: %g %g\n", (double)result[0], (double)result[1]);
 
-    /* The same by its address: structs and vectors are passed by pointer, a vector result through the last one. */
+    /* The same by its address: structs and vectors are passed by pointer, a vector result through the last
+     * one. */
     union {
         void *address;
         void (*call)(const Camera *self, const float point[3], float result[2]);

@@ -1,10 +1,10 @@
-/* Recovers a scene from its picture: draws the true one, then changes a guess until its picture is the same. The kernels are in scene.slang;
- * here are the buffers that they share with us, and gradient descent (Adam).
+/* Recovers a scene from its picture: draws the true one, then changes a guess until its picture is the same.
+ * The kernels are in scene.slang; here are the buffers that they share with us, and gradient descent (Adam).
  *
  *     cc scene.c $(pkg-config --cflags --libs slope) -lm -o scene && ./scene
  *
- * Run it in this folder. On a terminal it shows the picture of the guess as it changes; with --text, the error instead;
- * --save FILE keeps the pictures and the errors as text, for scripts/pictures.py. */
+ * Run it in this folder. On a terminal it shows the picture of the guess as it changes; with --text, the
+ * error instead; --save FILE keeps the pictures and the errors as text, for scripts/pictures.py. */
 #include <slope.h>
 
 #include <math.h>

@@ -63,7 +63,8 @@ typedef enum SlopeStatus {
 
 SLOPE_API const char *slope_version(void); /* SLOPE_VERSION of the library */
 
-/* What a message means, by its code: 5102 of E5102. `message` is as for printf; cause, example and remedy may be NULL. False: no such code. */
+/* What a message means, by its code: 5102 of E5102. `message` is as for printf; cause, example and remedy may
+ * be NULL. False: no such code. */
 typedef struct SlopeExplanation {
     bool is_error; /* else a warning */
     int code;
@@ -95,7 +96,8 @@ typedef struct SlopeDiagnostic {
     int line, column;
     int first_line, first_column, end_line,
         end_column; /* the text it is about, up to but not including its end */
-    /* What to write instead of a part of its line, from the first column up to but not including the end; an insertion where they are the same. */
+    /* What to write instead of a part of its line, from the first column up to but not including the end; an
+     * insertion where they are the same. */
     const char *fix; /* NULL: nothing can be said */
     int fix_column, fix_end_column;
     const SlopeNote *notes;
@@ -125,23 +127,26 @@ enum { SLOPE_LANES_AUTO = -1 };
 /* The user's own folder for such things: $XDG_CACHE_HOME/slope, or ~/.cache/slope. */
 #define SLOPE_CACHE_USER "~"
 
-/* Everything is optional: slope_config_init gives each field its default. What the fields point to is copied. */
+/* Everything is optional: slope_config_init gives each field its default. What the fields point to is
+ * copied. */
 typedef struct SlopeConfig {
     void *user; /* first argument of every callback */
 
-    /* As realloc: `new_size` 0 frees, `old` NULL allocates; NULL when there is no memory. Default: the C library. */
+    /* As realloc: `new_size` 0 frees, `old` NULL allocates; NULL when there is no memory. Default: the C
+     * library. */
     void *(*resize)(void *user, void *old, size_t old_size, size_t new_size);
 
-    /* Reads a whole file. Returns 0, or an errno value (ENOENT makes an import look elsewhere). The bytes need only last
-     * until `release_file`, which may be NULL and is called before the function that needed the file returns.
-     * Default: the file system. */
+    /* Reads a whole file. Returns 0, or an errno value (ENOENT makes an import look elsewhere). The bytes
+     * need only last until `release_file`, which may be NULL and is called before the function that needed
+     * the file returns. Default: the file system. */
     int (*read_file)(void *user, const char *path, const char **bytes, size_t *size);
     void (*release_file)(void *user, const char *bytes, size_t size);
 
     /* Receives every message. Default: they are collected for slope_messages. */
     void (*report)(void *user, const SlopeDiagnostic *diagnostic);
 
-    /* Receives what programs print; calls do not overlap, but may come from any thread. Default: standard output. */
+    /* Receives what programs print; calls do not overlap, but may come from any thread. Default: standard
+     * output. */
     void (*write)(void *user, const char *text, size_t size);
 
     const char *const
@@ -175,24 +180,28 @@ typedef struct SlopeConfig {
         [3]; /* threads of a group of kernels without [numthreads]: up to 65536 each, 2^30 in all; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 
-    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: no limit. */
+    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: no
+     * limit. */
     int limit_memory; /* MiB; 0: 4096 */
     int limit_time;   /* seconds of processor time; 0: 600 */
 
-    /* Where kernels run: "cpu"; "cuda" or "cuda:1", an NVIDIA GPU (docs/gpu.md). Functions always run on the CPU. NULL: cpu */
+    /* Where kernels run: "cpu"; "cuda" or "cuda:1", an NVIDIA GPU (docs/gpu.md). Functions always run on the
+     * CPU. NULL: cpu */
     const char *device;
-    /* What makes the GPU's code: "nvrtc", NVIDIA's compiler, or "llvm". NULL: NVRTC where it is found (docs/gpu.md) */
+    /* What makes the GPU's code: "nvrtc", NVIDIA's compiler, or "llvm". NULL: NVRTC where it is found
+     * (docs/gpu.md) */
     const char *device_code;
     int tape_mib; /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 
-    /* Programs are run from their intermediate form, without a code generator: with the same results, and without a delay,
-     * but ten to a hundred times more slowly. Functions have no address then. */
+    /* Programs are run from their intermediate form, without a code generator: with the same results, and
+     * without a delay, but ten to a hundred times more slowly. Functions have no address then. */
     bool interpret;
 
-    /* A folder in which machine code is kept for later sessions, at most 256 MiB, or SLOPE_CACHE_USER. It is created if it
-     * does not exist, and not used if others may write to it (docs/c-api.md). NULL, or "": none */
+    /* A folder in which machine code is kept for later sessions, at most 256 MiB, or SLOPE_CACHE_USER. It is
+     * created if it does not exist, and not used if others may write to it (docs/c-api.md). NULL, or "":
+     * none */
     const char *cache;
 } SlopeConfig;
 
@@ -200,17 +209,20 @@ SLOPE_API void slope_config_init(SlopeConfig *config);
 /* `config` NULL: all defaults. */
 SLOPE_API SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out);
 SLOPE_API void slope_session_free(SlopeSession *session);
-/* The text of all messages since the last slope_clear_messages, where no `report` callback takes them; "" if none. */
+/* The text of all messages since the last slope_clear_messages, where no `report` callback takes them; "" if
+ * none. */
 SLOPE_API const char *slope_messages(const SlopeSession *session);
 SLOPE_API void slope_clear_messages(SlopeSession *session);
-/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU: when its loops
- * next look, docs/gpu.md). That call returns `stopped`, and buffers have what was written until then. May be called from any
- * thread and from a signal handler; does nothing if nothing is under way. */
+/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU:
+ * when its loops next look, docs/gpu.md). That call returns `stopped`, and buffers have what was written
+ * until then. May be called from any thread and from a signal handler; does nothing if nothing is under
+ * way. */
 SLOPE_API void slope_stop(SlopeSession *session);
 
 /* ---- programs */
 
-/* Reads and parses a file. Its declarations are checked when they are asked for; slope_check checks all of them. */
+/* Reads and parses a file. Its declarations are checked when they are asked for; slope_check checks all of
+ * them. */
 SLOPE_API SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out);
 /* The same from memory; `path` is used in messages and to resolve imports. */
 SLOPE_API SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
@@ -280,10 +292,10 @@ SLOPE_API int slope_type_field_count(const SlopeType *type);
 SLOPE_API bool slope_type_field(const SlopeType *type, int index, SlopeField *out); /* false: no such field */
 SLOPE_API SlopeBufferKind slope_type_buffer_kind(const SlopeType *type);
 
-/* Text to a scalar in memory and back. Integers are decimal or 0x..., floats also `inf` and `nan`, bool is `true`,
- * `false`, 1 or 0. Parsing fails with SLOPE_STATUS_misuse, without a diagnostic, where the text is not a number of that
- * kind or does not fit. Printing gives the shortest text that reads back exactly; it needs at most 32 bytes and returns
- * the length. */
+/* Text to a scalar in memory and back. Integers are decimal or 0x..., floats also `inf` and `nan`, bool is
+ * `true`, `false`, 1 or 0. Parsing fails with SLOPE_STATUS_misuse, without a diagnostic, where the text is
+ * not a number of that kind or does not fit. Printing gives the shortest text that reads back exactly; it
+ * needs at most 32 bytes and returns the length. */
 SLOPE_API SlopeStatus slope_scalar_parse(SlopeTypeKind kind, const char *text, void *out);
 SLOPE_API int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *text, size_t room);
 
@@ -330,22 +342,22 @@ typedef struct SlopeParameter {
     SlopeDirection direction;
 } SlopeParameter;
 
-/* Finds a function by the expression a user would write for it: "shade", "Camera.project"; of several by the types of
- * its parameters, too: "blend(float, float3)". */
+/* Finds a function by the expression a user would write for it: "shade", "Camera.project"; of several by the
+ * types of its parameters, too: "blend(float, float3)". */
 SLOPE_API SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out);
 SLOPE_API const char *slope_function_name(const SlopeFunction *function);
 SLOPE_API int slope_function_parameter_count(const SlopeFunction *function);
 SLOPE_API bool slope_function_parameter(const SlopeFunction *function, int index, SlopeParameter *out);
 SLOPE_API const SlopeType *slope_function_result(const SlopeFunction *function); /* SLOPE_TYPE_void if none */
 
-/* Calls it. `args` holds one address per parameter, in order, of a value of the parameter's type, then, if the result
- * is not void, the address for the result. Compiles the function the first time. */
+/* Calls it. `args` holds one address per parameter, in order, of a value of the parameter's type, then, if
+ * the result is not void, the address for the result. Compiles the function the first time. */
 SLOPE_API SlopeStatus slope_call(SlopeFunction *function, void *const args[]);
 
 /* Calls it `count` times, as a kernel does: on all threads of the session, several calls at once in vectors
- * (SlopeConfig.lanes), in any order. Call number k has its arguments, in the order of slope_call, at the addresses
- * args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value after the other. An argument with a stride
- * of 0 is one value for all calls, which none of them may write to. */
+ * (SlopeConfig.lanes), in any order. Call number k has its arguments, in the order of slope_call, at the
+ * addresses args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value after the other.
+ * An argument with a stride of 0 is one value for all calls, which none of them may write to. */
 SLOPE_API SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
                                        const int64_t strides[]);
 
@@ -365,21 +377,23 @@ SLOPE_API SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, Slope
  * AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
 SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out);
 SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
-/* Its memory, for reading and writing. On a GPU it is a copy: ask for it after each run that may have changed it, and do not
- * write to it while one is under way; what you write is on the GPU in the next run. NULL: it is the caller's memory on a GPU,
- * or cannot be read. */
+/* Its memory, for reading and writing. On a GPU it is a copy: ask for it after each run that may have changed
+ * it, and do not write to it while one is under way; what you write is on the GPU in the next run. NULL: it
+ * is the caller's memory on a GPU, or cannot be read. */
 SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
 /* Copies a part of it, from or to where it is now; size bytes from an offset. */
 SLOPE_API SlopeStatus slope_buffer_read(SlopeBuffer *buffer, size_t offset, void *to, size_t size);
 SLOPE_API SlopeStatus slope_buffer_write(SlopeBuffer *buffer, size_t offset, const void *from, size_t size);
-/* Sessions with a GPU: the caller's memory there, which is used in place and must outlive the buffer; it has no counter.
- * slope_buffer_address says where a buffer is on the GPU, for other libraries: it stays there as long as it lives. */
+/* Sessions with a GPU: the caller's memory there, which is used in place and must outlive the buffer; it has
+ * no counter. slope_buffer_address says where a buffer is on the GPU, for other libraries: it stays there as
+ * long as it lives. */
 SLOPE_API SlopeStatus slope_buffer_wrap_device(SlopeSession *session, uint64_t address, size_t size,
                                                SlopeBuffer **out);
 SLOPE_API SlopeStatus slope_buffer_address(SlopeBuffer *buffer, uint64_t *out);
 SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
-/* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. Read and set it while nothing
- * runs; set it to the number of elements before they are consumed. NULL: the memory is the caller's own. */
+/* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. Read and set it
+ * while nothing runs; set it to the number of elements before they are consumed. NULL: the memory is the
+ * caller's own. */
 SLOPE_API uint32_t *slope_buffer_counter(SlopeBuffer *buffer);
 
 /* ---- uniforms: what a program reads and its host provides
@@ -397,15 +411,16 @@ typedef struct SlopeUniform {
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);
 SLOPE_API bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out);
-/* What a uniform or a kernel of that name is called in what slope_build makes, where names that mean something to C or C++
- * are changed. It lives as long as the program; NULL: out of memory. */
+/* What a uniform or a kernel of that name is called in what slope_build makes, where names that mean
+ * something to C or C++ are changed. It lives as long as the program; NULL: out of memory. */
 SLOPE_API const char *slope_built_name(SlopeProgram *program, const char *name);
 SLOPE_API SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out);
-/* Sets a uniform that is neither a buffer nor a pointer; `size` must be the type's. Unset uniforms are zero. */
+/* Sets a uniform that is neither a buffer nor a pointer; `size` must be the type's. Unset uniforms are
+ * zero. */
 SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data,
                                         size_t size);
-/* Lets a uniform of buffer or pointer type refer to this memory, whose size must be a whole number of elements (for a
- * constant buffer: one). Unbound buffers have no elements; NULL unbinds. */
+/* Lets a uniform of buffer or pointer type refer to this memory, whose size must be a whole number of
+ * elements (for a constant buffer: one). Unbound buffers have no elements; NULL unbinds. */
 SLOPE_API SlopeStatus slope_bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer);
 
 /* ---- images: what is behind a texture */
@@ -433,15 +448,16 @@ typedef struct SlopeImage {
     bool make_levels; /* smaller and smaller copies, down to one texel, each the mean of the one before */
 } SlopeImage;
 
-/* Lets a texture show a copy of this image. `texels`, if not NULL, gets the memory: 32 bits per channel, float or integer, for
- * reading back what a program wrote; it lives until slope_buffer_free, or as long as the session. */
+/* Lets a texture show a copy of this image. `texels`, if not NULL, gets the memory: 32 bits per channel,
+ * float or integer, for reading back what a program wrote; it lives until slope_buffer_free, or as long as
+ * the session. */
 SLOPE_API SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const SlopeImage *image,
                                        SlopeBuffer **texels);
 
 /* ---- kernels: entry points */
 
-/* `name` NULL: the only entry point, else `main`. A function that is not marked as an entry point can be one too, if
- * it has no parameters but uniforms and SV_ values; its groups are one thread. */
+/* `name` NULL: the only entry point, else `main`. A function that is not marked as an entry point can be one
+ * too, if it has no parameters but uniforms and SV_ values; its groups are one thread. */
 SLOPE_API SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out);
 SLOPE_API const char *slope_kernel_name(const SlopeKernel *kernel);
 /* Does it use the uniform of that index? Its own parameters count as used. */
@@ -451,14 +467,14 @@ SLOPE_API void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]); 
 SLOPE_API SlopeStatus slope_kernel_prepare(SlopeKernel *kernel);
 /* Runs that many groups of threads and returns when all are done. */
 SLOPE_API SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z);
-/* The same on a GPU without waiting: it runs after what was queued before. Kernels that print, that may need more memory for
- * their reverse pass, or that write to memory of the caller (slope_buffer_wrap) are waited for. Without a GPU it is
- * slope_dispatch. What goes wrong in the kernel is reported by slope_wait. */
+/* The same on a GPU without waiting: it runs after what was queued before. Kernels that print, that may need
+ * more memory for their reverse pass, or that write to memory of the caller (slope_buffer_wrap) are waited
+ * for. Without a GPU it is slope_dispatch. What goes wrong in the kernel is reported by slope_wait. */
 SLOPE_API SlopeStatus slope_queue(SlopeKernel *kernel, int x, int y, int z);
 /* Waits until everything that was queued is done. Reading a buffer and slope_dispatch wait as well. */
 SLOPE_API SlopeStatus slope_wait(SlopeSession *session);
-/* Sessions with a GPU: from now on kernels and copies go to this stream of another library (a CUstream or cudaStream_t of the
- * device's primary context), in order with its work there; NULL: to the session's own. */
+/* Sessions with a GPU: from now on kernels and copies go to this stream of another library (a CUstream or
+ * cudaStream_t of the device's primary context), in order with its work there; NULL: to the session's own. */
 SLOPE_API SlopeStatus slope_use_stream(SlopeSession *session, void *stream);
 
 /* ---- output */
@@ -482,9 +498,11 @@ typedef struct SlopeBuildOptions {
     bool comments; /* a comment at each statement: which line of the program it comes from */
     bool
         side_by_side; /* in place of the code a page of HTML that shows it beside the program, lines linked */
-    /* Files that slope_build_file writes as well, the header and the page: all of them or none. NULL: not that one */
+    /* Files that slope_build_file writes as well, the header and the page: all of them or none. NULL: not
+     * that one */
     const char *header_path, *page_path;
-    /* Slang: the most numbers of each type that a reverse pass keeps, where loops do not tell; 0: that is an error. */
+    /* Slang: the most numbers of each type that a reverse pass keeps, where loops do not tell; 0: that is an
+     * error. */
     int tape;
     /* Targets that are machine code: */
     bool
@@ -497,7 +515,8 @@ SLOPE_API SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions
 SLOPE_API SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options,
                                        const char *path);
 
-/* The program as text after a stage of the compiler. `function` NULL: all functions. `stage` NULL: the last. */
+/* The program as text after a stage of the compiler. `function` NULL: all functions. `stage` NULL: the
+ * last. */
 SLOPE_API const char *slope_stage_name(int index); /* "syntax", "check", ...; NULL after the last */
 SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage,
                                  SlopeBlob **out);
@@ -511,7 +530,8 @@ SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, co
 struct SlopeGradcheckResult;
 
 typedef struct SlopeGradcheckOptions {
-    /* An expression, as in slope_find_function. NULL: every differentiable function of the file that is not generic. */
+    /* An expression, as in slope_find_function. NULL: every differentiable function of the file that is not
+     * generic. */
     const char *function;
     int samples;      /* points for each function; 0: 32 */
     double tolerance; /* relative error to accept; 0: 1e-6; 1e-4 where float, 2e-2 where half is used */
@@ -519,12 +539,13 @@ typedef struct SlopeGradcheckOptions {
     /* Points to use instead: the values of all parameters that come in, scalar by scalar, "1,2.5,3". */
     const char *const *points;
     int point_count;
-    /* "NAME=LOW:HIGH": where a parameter, or a part of one ("ray.t"), is drawn from. [Range(low, high)] in the source says the same. */
+    /* "NAME=LOW:HIGH": where a parameter, or a part of one ("ray.t"), is drawn from. [Range(low, high)] in
+     * the source says the same. */
     const char *const *ranges;
     int range_count;
     double seconds; /* for each function, after which it is judged by what was found; 0: 20 */
-    /* Called before the first function and after each, with all results: `done` of them are complete, the others only name
-     * their function. It may not call any function of this session. NULL: not called. */
+    /* Called before the first function and after each, with all results: `done` of them are complete, the
+     * others only name their function. It may not call any function of this session. NULL: not called. */
     void (*report)(void *user, const struct SlopeGradcheckResult *results, int done, int count);
     void *user;
 } SlopeGradcheckOptions;
@@ -544,7 +565,8 @@ typedef struct SlopeGradcheckResult {
     int samples;   /* points that were compared */
     int discarded; /* points that could not be */
     double tolerance;
-    /* The worst relative errors of fwd_diff, of bwd_diff, and of the two against each other; negative: not compared. */
+    /* The worst relative errors of fwd_diff, of bwd_diff, and of the two against each other; negative: not
+     * compared. */
     double fwd_error, bwd_error, identity_error;
     const char *point;  /* where the worst of them was, as in the options; NULL: nowhere */
     const char *inputs; /* the same with names: "x = 1.5, ray.t = 2.0" */
@@ -552,8 +574,8 @@ typedef struct SlopeGradcheckResult {
         *message; /* wrong: what is; unknown, skipped: why; right: NULL, or which derivatives are lost */
 } SlopeGradcheckResult;
 
-/* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means that
- * the check was made, whatever its outcome. */
+/* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means
+ * that the check was made, whatever its outcome. */
 SLOPE_API SlopeStatus slope_gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
                                       const SlopeGradcheckResult **results, int *count);
 SLOPE_API const char *slope_verdict_name(SlopeVerdict verdict); /* "right", "wrong", ... */

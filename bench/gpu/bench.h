@@ -1,9 +1,10 @@
-/* The host of a benchmark on a GPU: the gradient that Slope makes (CUDA C++ in the namespace `slope`, included before this) against one written by
- * hand, on the same data, compiled by the same nvcc with the same options.
+/* The host of a benchmark on a GPU: the gradient that Slope makes (CUDA C++ in the namespace `slope`,
+ * included before this) against one written by hand, on the same data, compiled by the same nvcc with the
+ * same options.
  *
- * Measured by events, several launches between two of them, so that what a launch costs the host does not count; the median of RUNS. The
- * program prints one line: its name, how many items there are, nanoseconds per item by Slope and by hand, and the greatest
- * difference, relative to the greatest number of a column. */
+ * Measured by events, several launches between two of them, so that what a launch costs the host does not
+ * count; the median of RUNS. The program prints one line: its name, how many items there are, nanoseconds per
+ * item by Slope and by hand, and the greatest difference, relative to the greatest number of a column. */
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -120,7 +121,8 @@ static int compare(const char *name, size_t items, Memory<Real> &out, size_t col
 
 static inline dim3 groups(size_t items) { return dim3((unsigned)((items + GROUP - 1) / GROUP)); }
 
-/* Adds up over the threads of a group, by shuffles and shared memory; one thread per number adds it to `to`. */
+/* Adds up over the threads of a group, by shuffles and shared memory; one thread per number adds it to
+ * `to`. */
 template <int COUNT> static __device__ void add_up(const float (&mine)[COUNT], float *to) {
     __shared__ float sums[GROUP / 32][COUNT];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

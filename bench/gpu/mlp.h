@@ -1,5 +1,6 @@
-/* A small network, one example per thread. By hand, weights and sums of their gradients are in shared memory; the lanes of a warp add up by shuffles.
- * Slope has the weights in a buffer, in tensors, or in a struct that each thread takes apart. */
+/* A small network, one example per thread. By hand, weights and sums of their gradients are in shared memory;
+ * the lanes of a warp add up by shuffles. Slope has the weights in a buffer, in tensors, or in a struct that
+ * each thread takes apart. */
 #include "bench.h"
 
 namespace hand {

@@ -1,5 +1,6 @@
-/* For the benchmarks: kernels of PTX that Slope has made by LLVM, in place of those of the CUDA C++ beside them, whose host functions call these (bench/gpu/run.py
- * writes them so). The file is named by the variable SLOPE_PTX; how long the driver took to load it goes to standard error. */
+/* For the benchmarks: kernels of PTX that Slope has made by LLVM, in place of those of the CUDA C++ beside
+ * them, whose host functions call these (bench/gpu/run.py writes them so). The file is named by the variable
+ * SLOPE_PTX; how long the driver took to load it goes to standard error. */
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

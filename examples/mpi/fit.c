@@ -1,5 +1,6 @@
-/* Several processes learn one model, each from its part of the data: every one computes the gradient of its part, and one
- * MPI_Allreduce adds them up. All processes then make the same step, so that their weights stay the same.
+/* Several processes learn one model, each from its part of the data: every one computes the gradient of its
+ * part, and one MPI_Allreduce adds them up. All processes then make the same step, so that their weights stay
+ * the same.
  *
  *     mpicc fit.c $(pkg-config --cflags --libs slope) -lm -o fit && mpirun -np 2 ./fit
  *

@@ -1,7 +1,8 @@
 /* Activity: which values and which memory can carry a derivative that is not zero.
  *
- * Scalars that depend on a differentiable parameter, and local arrays that one of them is ever stored to. All of it is a
- * least fixed point: loops and memory are gone through until nothing changes. What is inactive gets no differential at all. */
+ * Scalars that depend on a differentiable parameter, and local arrays that one of them is ever stored to. All
+ * of it is a least fixed point: loops and memory are gone through until nothing changes. What is inactive
+ * gets no differential at all. */
 #include "autodiff/ad.h"
 
 typedef struct Walk {
@@ -63,8 +64,8 @@ bool ad_reads_active(const Activity *a, const Inst *call) {
     return false;
 }
 
-/* Can the call pass a derivative on? A function with a derivative of its own may even if nothing active goes in: reading a
- * buffer that has a gradient, for one. */
+/* Can the call pass a derivative on? A function with a derivative of its own may even if nothing active goes
+ * in: reading a buffer that has a gradient, for one. */
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan) {
     if (plan->kind == CALL_plain) return false;
     if (plan->kind == CALL_custom || plan->kind == CALL_counterparts) return true;

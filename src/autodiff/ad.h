@@ -150,7 +150,8 @@ typedef struct CallPlan {
     AdFunc *pass; /* custom, reverse mode: runs in place of the callee and hands over a state; or NULL */
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
-/* The function as differentiated code runs it where nothing is reversed: in it, too, substitutes stand for what has them. */
+/* The function as differentiated code runs it where nothing is reversed: in it, too, substitutes stand for
+ * what has them. */
 Func *ad_primal(Ad *ad, AdFunc *f);
 bool ad_knows_counterparts(const CallPlan *plan); /* of the references that the call gives, if any */
 
@@ -185,7 +186,8 @@ Val **ad_by_leaf(Ad *ad, const AdFunc *f, const Places *places, AdRole role, Val
 Name ad_diff_name(Ad *ad, Name name);
 bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
 int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
-/* A parameter of a derivative as users see it: what it is of a parameter of the source, or of its result (-1). */
+/* A parameter of a derivative as users see it: what it is of a parameter of the source, or of its result
+ * (-1). */
 typedef enum UserKind { USER_plain, USER_pair, USER_differential, USER_state } UserKind;
 typedef struct UserPlace {
     UserKind kind;
@@ -202,7 +204,8 @@ bool ad_is_sink(Ad *ad, const CallPlan *plan);
 /* The variables that an address may lead into are added; false: it is not known when it leads into which. */
 bool ad_find_objects(Ad *ad, Val *address, ValVec *objects);
 bool ad_reads_primal(Ad *ad, Func *custom); /* by a pointer that has a counterpart, not in that */
-/* Generated code calls a derivative that the user wrote, and that cannot be differentiated though it gives what should be. */
+/* Generated code calls a derivative that the user wrote, and that cannot be differentiated though it gives
+ * what should be. */
 bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan);
 bool ad_is_object(
     Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
@@ -233,7 +236,8 @@ Val *ad_zero(Ad *ad, const Type *type);
 Val *ad_int64(Ad *ad, int64_t value);
 
 /* ---- flat.c */
-/* Fills to->flat from the structured function `from`, which is used up. `in_parts`: its parameters are taken apart. */
+/* Fills to->flat from the structured function `from`, which is used up. `in_parts`: its parameters are taken
+ * apart. */
 void ad_flatten(Ad *ad, Func *from, AdFunc *to, bool in_parts);
 
 /* ---- segment.c */
@@ -255,13 +259,14 @@ void ad_take_globals(Outline *x); /* out of what is captured */
 /* Numbers that the function computes are none that the source has given. */
 bool ad_is_given_number(const Outline *x, const Val *v);
 Param ad_captured_param(const Outline *x, Val *captured);
-/* It takes words of that name, then what the loop carries, which it also gives, then what is captured. Of loops that carry counters and sums, it takes
- * the former and gives the latter. */
+/* It takes words of that name, then what the loop carries, which it also gives, then what is captured. Of
+ * loops that carry counters and sums, it takes the former and gives the latter. */
 Func *ad_outline(const Outline *x, const char *name, const char *const *words, int nwords,
                  bool (*counts)(const Inst *loop, int index));
 CloneMap ad_enter(const Outline *x, Func *func);                              /* begins its body */
 Inst *ad_call_outline(const Outline *x, Builder *b, Func *func, ValVec args); /* and what is captured */
-/* Iterations lo to hi of the loop as it is, from a given state on; the map knows what stands for captured values. */
+/* Iterations lo to hi of the loop as it is, from a given state on; the map knows what stands for captured
+ * values. */
 Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
 /* Each loop, the outermost first; what is in one that was changed is left alone. */
 bool ad_for_loops(const Region *region, bool (*change)(void *user, Inst *loop), void *user);
@@ -269,11 +274,13 @@ bool ad_for_loops(const Region *region, bool (*change)(void *user, Inst *loop), 
 Region *ad_change_copy(Ad *ad, Func *flat, bool (*change)(void *user, Region *body), void *user);
 
 /* ---- round.c */
-/* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */
+/* A body for the flat function in which loops of independent rounds call a function for some rounds each;
+ * NULL: it has none. */
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
 
 /* ---- along.c */
-/* A body for the flat function in which loops that carry one number with a derivative are functions; NULL: it has none. */
+/* A body for the flat function in which loops that carry one number with a derivative are functions; NULL: it
+ * has none. */
 Region *ad_carry_along(Ad *ad, AdFunc *f);
 void ad_reverse_along(Ad *ad, AdFunc *f, Reverse *made); /* of such a function */
 
@@ -331,7 +338,8 @@ typedef struct Lists Lists;
 typedef struct Settled Settled;
 typedef struct Checkpoint Checkpoint;
 
-/* Settled: a local array is kept as it is when its region ends, for those that read it after it was written last. */
+/* Settled: a local array is kept as it is when its region ends, for those that read it after it was written
+ * last. */
 typedef enum Stable { STABLE_not, STABLE_settled, STABLE_always } Stable;
 
 /* A derivative while it is made: what each stage leaves for the next ones. */
@@ -393,8 +401,8 @@ bool ad_has_factors(const Tangents *t, const Inst *inst);                       
 Val *ad_factors_differential(const Tangents *known, const Inst *inst, Val *copy); /* NULL: zero */
 
 /* ---- linearize.c */
-/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
- * tangent, ready for unzip, and noted in `calls`. */
+/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into
+ * primal and tangent, ready for unzip, and noted in `calls`. */
 void ad_linearize(Ad *ad, AdFunc *f, AdMode mode, const Made *into, Map *calls);
 void ad_declare_fwd(Ad *ad, AdFunc *f);
 
@@ -402,7 +410,8 @@ void ad_declare_fwd(Ad *ad, AdFunc *f);
 void ad_unzip(Ad *ad, Making *making);
 void ad_count_trips(Ad *ad, Making *making);                    /* of the primal loops that have a twin */
 LoopInfo *ad_loop_info(const Making *making, const Inst *loop); /* primal */
-/* What is computed between two instructions, a trip count say, is computed as far outside as it is known, so that the loops around know it. */
+/* What is computed between two instructions, a trip count say, is computed as far outside as it is known, so
+ * that the loops around know it. */
 void ad_hoist(const Inst *before, Inst *from);
 /* Does memory hold the same in the reverse as where the primal instruction reads it? */
 bool ad_is_stable(const Making *making, Val *address, const Inst *at);
@@ -414,7 +423,8 @@ void ad_elements_restart(Elements *e); /* at the end of the differential half, f
 bool ad_elements_store(Elements *e, const Inst *store); /* is what it stores firm? */
 void ad_elements_load(Elements *e, const Inst *load);   /* whose result is */
 void ad_elements_overwrite(Elements *e, const Inst *inst);
-/* Around regions: what is known where control goes on behind them, and of branches what is known before all so far. */
+/* Around regions: what is known where control goes on behind them, and of branches what is known before all
+ * so far. */
 typedef struct ElementsAfter {
     struct Firm *firm, *met;
     int *stores;
@@ -423,7 +433,8 @@ ElementsAfter ad_elements_enter(const Elements *e);
 void ad_elements_branch(Elements *e, ElementsAfter *after); /* after each */
 void ad_elements_join(Elements *e, const ElementsAfter *after);
 void ad_elements_enter_round(Elements *e, const ElementsAfter *after);
-/* `trip`: how many rounds there are, 0: not known, or maybe none. True: it was assumed in vain that all of an array is firm. */
+/* `trip`: how many rounds there are, 0: not known, or maybe none. True: it was assumed in vain that all of an
+ * array is firm. */
 bool ad_elements_leave_loop(Elements *e, const Inst *loop, int64_t trip, const ElementsAfter *after);
 
 /* ---- untaken.c */
@@ -437,7 +448,8 @@ Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divis
 
 /* ---- transpose.c */
 void ad_transpose(Ad *ad, Making *making);
-/* Variables that the custom derivative of a call reads by the address that it is given as the argument of a leaf. */
+/* Variables that the custom derivative of a call reads by the address that it is given as the argument of a
+ * leaf. */
 ValVec ad_objects_read(Ad *ad, const CallNote *note, int leaf);
 
 /* ---- idle.c */
@@ -496,7 +508,8 @@ typedef struct Nest {
 } Nest;
 Nest ad_nest(Ad *ad, const Making *making, const Region *region, int64_t size); /* size: scalars per round */
 Val *ad_rounds(Ad *ad, Builder *b, const Nest *nest);                           /* all there are */
-/* Of what rounds keep: scalars per round, and rows, one value of all rounds of the innermost loop each, that stand beside each other. */
+/* Of what rounds keep: scalars per round, and rows, one value of all rounds of the innermost loop each, that
+ * stand beside each other. */
 typedef struct RoundLayout {
     int64_t size, rows;
 } RoundLayout;
@@ -505,7 +518,8 @@ Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, RoundLa
 
 /* ---- tape.c */
 Inst *ad_tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type);
-/* Values are pushed where the region ends, and popped at the head of the one that mirrors it: there they are the result. */
+/* Values are pushed where the region ends, and popped at the head of the one that mirrors it: there they are
+ * the result. */
 Val **ad_keep_on_stack(Ad *ad, const Making *making, Region *region, Builder *head, const ValVec *values);
 int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
 /* An array of scalars goes to a block, which is the result; a copy of it comes back. */
@@ -523,8 +537,9 @@ typedef struct Keeping {
         in_turn; /* much is kept of what the round before has made, and how many rounds there are is no constant */
 } Keeping;
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */
-/* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in
- * the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its forward pass if it has one. */
+/* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for
+ * use in the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its
+ * forward pass if it has one. */
 Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b);
 /* An address that leads into copies of variables as they are behind `after`, for use in the reverse. */
 Val *ad_keep_address(Ad *ad, const Making *making, Inst *after, Builder *b, Val *address,

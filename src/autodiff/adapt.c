@@ -1,8 +1,9 @@
 /* Between flat functions and the signatures that users see.
  *
- * fwd_diff(f) and bwd_diff(f) take pairs; their bodies take the pairs apart, call the flat functions and put the results
- * back. The other way round, a derivative that a user wrote is called from flat code through an adapter that makes the
- * pairs. All of it is plain memory traffic on fresh objects, which inlining and sroa remove. */
+ * fwd_diff(f) and bwd_diff(f) take pairs; their bodies take the pairs apart, call the flat functions and put
+ * the results back. The other way round, a derivative that a user wrote is called from flat code through an
+ * adapter that makes the pairs. All of it is plain memory traffic on fresh objects, which inlining and sroa
+ * remove. */
 #include "autodiff/ad.h"
 
 /* ---- where the parameters of a function are in its derivative's signature */

@@ -14,7 +14,8 @@ static void put_leaf(Builder *b, Val *to, const Leaf *leaf, Val *value) {
     else build_store(b, to, value);
 }
 
-/* The user's function gets pairs whose differential is zero (in) or the adjoint so far (inout); what it leaves there is added. */
+/* The user's function gets pairs whose differential is zero (in) or the adjoint so far (inout); what it
+ * leaves there is added. */
 static void make_objects(Frame *x, const CallPlan *plan) {
     const Func *source = x->of, *custom = plan->custom;
     UserPlaces places = ad_user_bwd(x->ad, source, plan->pass != NULL);

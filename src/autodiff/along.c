@@ -1,20 +1,23 @@
-/* Along: loops that carry one number whose derivative is wanted, such as a march along a ray or an iteration that ends when it has converged.
+/* Along: loops that carry one number whose derivative is wanted, such as a march along a ray or an iteration
+ * that ends when it has converged.
  *
  *   while (...) s = f(s, x, y);
  *
- * The derivative of such a number by all that the loop is given is a row of as many numbers, and a round turns the row of the number that
- * it was given into that of the number that it gives: ds/dx becomes f_s * ds/dx + f_x. So the rows are carried along with the number, the
- * partial derivatives of a round coming from its own reverse pass, which follows it at once with a seed of one. Nothing is kept from one round
- * to the next, the loop is gone through once, and how often it runs need not be known:
+ * The derivative of such a number by all that the loop is given is a row of as many numbers, and a round
+ * turns the row of the number that it was given into that of the number that it gives: ds/dx becomes f_s *
+ * ds/dx + f_x. So the rows are carried along with the number, the partial derivatives of a round coming from
+ * its own reverse pass, which follows it at once with a seed of one. Nothing is kept from one round to the
+ * next, the loop is gone through once, and how often it runs need not be known:
  *
  *   pri:   while (...) { s, context = round.pri(s, x, y);  f_s, f_x, f_y = round.prop(context, 1);
  *                        by_x = f_s * by_x + f_x;  by_y = f_s * by_y + f_y;  by_s = f_s * by_s; }
  *   prop:  dx = by_x * seed ...
  *
- * A loop whose rounds can be counted before it starts keeps values in a block instead of pushing them, and is reversed as others are.
+ * A loop whose rounds can be counted before it starts keeps values in a block instead of pushing them, and is
+ * reversed as others are.
  *
- * What is zero stays zero, as in untaken.c: a row that has nothing in it yet when a slope is infinite, or that holds too much when a round
- * does not depend on the number at all. */
+ * What is zero stays zero, as in untaken.c: a row that has nothing in it yet when a slope is infinite, or
+ * that holds too much when a round does not depend on the number at all. */
 #include "autodiff/ad.h"
 
 #include <float.h>
@@ -49,7 +52,8 @@ static bool carries_one(Along *x) {
     return count == 1;
 }
 
-/* Memory with a shadow, and references with a counterpart, get their gradients in the reverse pass; rows are of the type of the number. */
+/* Memory with a shadow, and references with a counterpart, get their gradients in the reverse pass; rows are
+ * of the type of the number. */
 static bool can_capture(const Along *x, Val *v) {
     if (v->type->kind == TYPE_tape) return false;
     const Type *number = x->outline.loop->args[x->carried]->type;
@@ -196,7 +200,8 @@ static Val *round_arg(void *user, const Place *place) {
     }
 }
 
-/* A row times what the round makes of the number: zero if one of them is. (That product is not the plain one, which LLVM can make one with a sum.) */
+/* A row times what the round makes of the number: zero if one of them is. (That product is not the plain one,
+ * which LLVM can make one with a sum.) */
 static Val *careful_product(Ad *ad, Builder *b, Val *row, Val *slope) {
     Val *zero = ad_zero(ad, row->type);
     return build_binary(b, OP_scale, row, build_select(b, build_binary(b, OP_eq, row, zero), zero, slope));
@@ -207,7 +212,8 @@ static double most(const Type *type) {
     return type->kind == TYPE_double ? DBL_MAX : type->kind == TYPE_float ? FLT_MAX : 65504;
 }
 
-/* Zeros need no care unless the slope is none, or infinite, or no number. (Compared with infinity, LLVM would look at its bits, which takes longer.) */
+/* Zeros need no care unless the slope is none, or infinite, or no number. (Compared with infinity, LLVM would
+ * look at its bits, which takes longer.) */
 static Val *is_smooth(Ad *ad, Builder *b, Val *slope) {
     Val *size = build_unary(b, OP_abs, slope);
     Val *some = build_binary(b, OP_lt, ad_zero(ad, slope->type), size),
@@ -215,7 +221,9 @@ static Val *is_smooth(Ad *ad, Builder *b, Val *slope) {
     return build_binary(b, OP_and, some, finite);
 }
 
-/* The rows after the round; `added`: what it adds to each, or NULL. Plain products come first, for all: that they are made in vain is rare. (LLVM is told so: it would do both sums in one place otherwise, apart from their products.) */
+/* The rows after the round; `added`: what it adds to each, or NULL. Plain products come first, for all: that
+ * they are made in vain is rare. (LLVM is told so: it would do both sums in one place otherwise, apart from
+ * their products.) */
 static Val **next_rows(const Carrying *x, Builder *b, Val *const *rows, Val *slope, Val *const *added) {
     int n = x->rows.count;
     const Type **types = arena_array(x->ad->arena, const Type *, n + 1);

@@ -1,7 +1,8 @@
 /* autodiff: derivatives of functions, as functions.
  *
- * A request is a Func without a body whose `derivation` says what it is the derivative of; ad_run gives it one. Requests
- * lead to others: callees, and derivatives of derivatives, innermost first. The stages, one file each:
+ * A request is a Func without a body whose `derivation` says what it is the derivative of; ad_run gives it
+ * one. Requests lead to others: callees, and derivatives of derivatives, innermost first. The stages, one
+ * file each:
  *
  *   normalize   a copy of the function, lean, in normal form, then flat (flat.c): structs and vectors taken
  *               apart, so that only scalars, arrays and references are left
@@ -12,12 +13,13 @@
  *   checkpoint  primal values that the reversed half needs: stored or recomputed
  *   extract     the two functions of reverse mode: pri fills the context, prop consumes it
  *
- * stages.c has them in order; signature.c knows what the functions made here take and return; adapt.c and adapt_bwd.c put
- * the signatures that users see (pairs) around the flat functions.
+ * stages.c has them in order; signature.c knows what the functions made here take and return; adapt.c and
+ * adapt_bwd.c put the signatures that users see (pairs) around the flat functions.
  *
- * Flat functions. A parameter is taken apart into leaves: scalars, pointers, buffers by value; arrays (and structs whose
- * Differential is opaque) by address. An inout scalar is a parameter and a result. Everything made by autodiff is flat, in
- * normal form and can be differentiated like any other function: nothing here knows about second order. */
+ * Flat functions. A parameter is taken apart into leaves: scalars, pointers, buffers by value; arrays (and
+ * structs whose Differential is opaque) by address. An inout scalar is a parameter and a result. Everything
+ * made by autodiff is flat, in normal form and can be differentiated like any other function: nothing here
+ * knows about second order. */
 #ifndef SLOPE_AUTODIFF_H
 #define SLOPE_AUTODIFF_H
 
@@ -47,9 +49,11 @@ typedef struct AdConfig {
     void (*split)(void *user, Func *func,
                   bool params);                 /* sroa; also of parameters by address, but for arrays */
     void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
-    /* A linearized function: primal values that are there twice, and what leads nowhere, but for calls and values that are named elsewhere. */
+    /* A linearized function: primal values that are there twice, and what leads nowhere, but for calls and
+     * values that are named elsewhere. */
     void (*merge)(void *user, Func *func, const InstVec *calls, const ValVec *named);
-    /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
+    /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of
+     * two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);
     void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */
     void *user;

@@ -1,6 +1,7 @@
 /* Cases: addresses that are chosen among several objects.
  *
- * An address is accompanied by one in the shadow of the object that it leads into. Where it was chosen, what is done with it is done by cases, each of which knows the object:
+ * An address is accompanied by one in the shadow of the object that it leads into. Where it was chosen, what
+ * is done with it is done by cases, each of which knows the object:
  *
  *   %p = select %c, %a, %b           if %c {
  *   store %p, %x                       store %a, %x
@@ -8,7 +9,8 @@
  *                                      store %b, %x
  *                                    }
  *
- * What branches and loops choose is a select by then (choose.c). References that all come with counterparts are left alone: these are chosen likewise. */
+ * What branches and loops choose is a select by then (choose.c). References that all come with counterparts
+ * are left alone: these are chosen likewise. */
 #include "autodiff/ad.h"
 
 enum { MOST_CASES = 64 }; /* of one address; beyond that it goes where derivatives cannot follow (E5039) */
@@ -35,7 +37,8 @@ static const Inst *select_of(Val *address) {
     return root && root->kind == VAL_inst && root->inst->op == OP_select ? root->inst : NULL;
 }
 
-/* Each select is looked at once: `p = c ? p + 1 : p` leads to the one before by both ways. Null is no object, but may stand beside some. */
+/* Each select is looked at once: `p = c ? p + 1 : p` leads to the one before by both ways. Null is no object,
+ * but may stand beside some. */
 static const Choice *look_at(Cases *x, const Inst *select) {
     Choice *choice = map_get(&x->choices, PTR_KEY(select));
     if (choice) return choice;

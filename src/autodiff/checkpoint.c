@@ -1,24 +1,30 @@
 /* Checkpoint: each primal value that the reversed half names is stored by the primal half, or recomputed.
  *
- * Both kinds reappear at the head of the reversed region that mirrors the region of the definition: stored ones first, then
- * recomputed ones in their old order. So each value has one stand-in, which dominates all its uses; a value is stored at most
- * once, and an instruction recomputed at most once, per execution of the primal.
+ * Both kinds reappear at the head of the reversed region that mirrors the region of the definition: stored
+ * ones first, then recomputed ones in their old order. So each value has one stand-in, which dominates all
+ * its uses; a value is stored at most once, and an instruction recomputed at most once, per execution of the
+ * primal.
  *
- * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
- * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
- * would not need at all, and a [PreferRecompute] call, which the reverse makes again. A call that only reads is made again if what it reads
- * holds the same by then: an element of a DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never recomputed: results of control flow and other calls,
- * loads from memory that may change, carried values other than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
- * and these are computed in an outer loop, or one of them serves several, they are stored instead. What stays in an array that is kept is read there (held.c). What decides which way the primal went is
- * computed again only where that gives the same to the last bit: on another way, nothing was kept.
+ * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing
+ * is that of the operation plus its operands; constants, parameters and stored values are free, and so is an
+ * operation that the primal would not need at all, and a [PreferRecompute] call, which the reverse makes
+ * again. A call that only reads is made again if what it reads holds the same by then: an element of a
+ * DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never
+ * recomputed: results of control flow and other calls, loads from memory that may change, carried values
+ * other than induction variables. What costs more than the limit is stored; but where it is a short way from
+ * values that cannot be recomputed, and these are computed in an outer loop, or one of them serves several,
+ * they are stored instead. What stays in an array that is kept is read there (held.c). What decides which way
+ * the primal went is computed again only where that gives the same to the last bit: on another way, nothing
+ * was kept.
  *
- * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
- * count reserves one block of that many elements per value, together with the loops around it that do (nest.c); any other loop pushes, in rounds that are gone back through (taken.c).
- * A function hands slots over. */
+ * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with
+ * a known trip count reserves one block of that many elements per value, together with the loops around it
+ * that do (nest.c); any other loop pushes, in rounds that are gone back through (taken.c). A function hands
+ * slots over. */
 #include "autodiff/ad.h"
 
-/* What a processor computes again while it would load what was kept, in units of ir/ops.def; threads of a GPU keep things where all of
- * them together do not fit into its caches. */
+/* What a processor computes again while it would load what was kept, in units of ir/ops.def; threads of a GPU
+ * keep things where all of them together do not fit into its caches. */
 enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 200, NEVER = AD_NEVER };
 
 typedef struct Def {
@@ -177,7 +183,8 @@ static bool is_counter(const Policy *p, const Val *v) {
     return v->kind == VAL_param && v == ad_loop_info(p->in, p->defs[v->id].inst)->counter;
 }
 
-/* The operands of what is computed again, one after the other: of a carried value, what it begins with; of a list, all of its values. */
+/* The operands of what is computed again, one after the other: of a carried value, what it begins with; of a
+ * list, all of its values. */
 static Val *source(const Policy *p, const Val *v, int index) {
     const Def *def = &p->defs[v->id];
     if (p->held[v->id]) return ad_held_source(p->held[v->id], index);
@@ -210,7 +217,8 @@ static int loop_depth(const Policy *p, const Val *v) {
 
 static int cost(Policy *p, Val *v);
 
-/* Whole numbers of a loop further out, such as how often this one runs, are computed again once for all rounds. */
+/* Whole numbers of a loop further out, such as how often this one runs, are computed again once for all
+ * rounds. */
 static int cost_of_source(Policy *p, const Val *v, Val *of) {
     int total = cost(p, of);
     bool is_shared =
@@ -228,8 +236,8 @@ static int cost(Policy *p, Val *v) {
     return total;
 }
 
-/* What remains of `room` when the value and all that it needs have been computed again: each operation once, though
- * several need it. */
+/* What remains of `room` when the value and all that it needs have been computed again: each operation once,
+ * though several need it. */
 static int pay(Policy *p, Val *v, int room) {
     if (is_there(p, v) || p->redo[v->id] || p->costs[v->id] == 1) return room;
     if (p->seen[v->id] == p->now || room < 0) return room;
@@ -260,7 +268,8 @@ static bool may_be_fused(const Val *v) {
     return v->inst->op == OP_mul || v->inst->op == OP_scale;
 }
 
-/* Elementary functions of vectors are others than those of scalars; threads of a GPU divide by multiplying. */
+/* Elementary functions of vectors are others than those of scalars; threads of a GPU divide by
+ * multiplying. */
 static bool may_be_rounded_otherwise(const Policy *p, const Inst *inst) {
     if (inst->nresults == 0 || !type_is_float(type_element(inst->results[0]->type))) return false;
     switch ((Op)inst->op) {
@@ -324,8 +333,8 @@ typedef struct Origins {
     int count, cost;       /* cost: of the way from them to the value */
 } Origins;
 
-/* False: they are too many, or the way is too long, or one is a reference: what is read through it is kept instead, as a reference from a tape has no
- * counterpart in a further derivative. */
+/* False: they are too many, or the way is too long, or one is a reference: what is read through it is kept
+ * instead, as a reference from a tape has no counterpart in a further derivative. */
 static bool find_origins(Policy *p, Val *v, Origins *s) {
     if (is_there(p, v)) return true;
     if (!can_redo(p, v)) {
@@ -418,7 +427,8 @@ static void keep_settled(Policy *p) {
     }
 }
 
-/* Where only some rounds are gone back through, which they are is kept, if something is computed from that. */
+/* Where only some rounds are gone back through, which they are is kept, if something is computed from
+ * that. */
 static void keep_numbers(Policy *p) {
     for (int i = 0; i < p->in->loops.count; i++) {
         const Inst *loop = (const Inst *)(uintptr_t)p->in->loops.entries[i].key;
@@ -546,7 +556,8 @@ static void keep_in_loop(Policy *p, Region *region, Inst *loop, const ValVec *mi
     end_head(p, reverse, &keep.head);
 }
 
-/* Only one branch runs, so they share slots: the k-th value of a type of either is the k-th that the `if` yields. */
+/* Only one branch runs, so they share slots: the k-th value of a type of either is the k-th that the `if`
+ * yields. */
 static void share_slots(Policy *p, Inst *inst, const ValVec *columns, ValVec *kept) {
     Ad *ad = p->ad;
     int n = inst->nregions;
@@ -572,8 +583,8 @@ static void share_slots(Policy *p, Inst *inst, const ValVec *columns, ValVec *ke
         }
 }
 
-/* Each of the branches around yields on what one in them keeps. Where these are many, and so are the values, they go to the tape instead: or what they take would
- * grow with the square of their number. */
+/* Each of the branches around yields on what one in them keeps. Where these are many, and so are the values,
+ * they go to the tape instead: or what they take would grow with the square of their number. */
 enum { DEEP = 8, MANY_KEPT = 64 };
 
 static bool is_deep(const Inst *branches) {
@@ -582,7 +593,8 @@ static bool is_deep(const Inst *branches) {
     return depth == DEEP;
 }
 
-/* The number of the round, where only some are gone back through: no greater than that of the last, so that what is found by it is known to be in range (opt/range.c). */
+/* The number of the round, where only some are gone back through: no greater than that of the last, so that
+ * what is found by it is known to be in range (opt/range.c). */
 static Val *bounded(Policy *p, Builder *b, const Val *v, Val *again) {
     const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
     LoopInfo *info = loop && loop->op == OP_loop ? ad_loop_info(p->in, loop) : NULL;
@@ -605,7 +617,8 @@ static void keep_at_end(Policy *p, const Region *region, Region *end, ValVec *mi
     mine->count = 0;
 }
 
-/* What an iteration skips is not kept: a branch of the body of a loop that alone has something to keep does so itself. */
+/* What an iteration skips is not kept: a branch of the body of a loop that alone has something to keep does
+ * so itself. */
 static void save_branches(Policy *p, Inst *inst, ValVec *kept) {
     ValVec *columns = arena_array(p->ad->arena, ValVec, inst->nregions);
     Inst *owner = inst->parent->owner;
@@ -732,7 +745,8 @@ static void fill_list(Builder *b, const List *list) {
     }
 }
 
-/* The lists of a region are filled as soon as what comes before their last element is there again: in order, up to `before`. */
+/* The lists of a region are filled as soon as what comes before their last element is there again: in order,
+ * up to `before`. */
 static const Inst *fill_lists(Policy *p, Builder *b, const Inst *from, const Inst *before) {
     for (; from != before; from = from->next) {
         bool writes = from->op == OP_store || from->op == OP_copy;

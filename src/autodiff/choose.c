@@ -1,8 +1,9 @@
 /* Choose: references that branches and loops choose between are chosen by number.
  *
- * A reverse pass may need a reference that was chosen on the way, and keeps it, like any value: but out of a tape or a context it comes without
- * its counterpart, so that this pass could not be differentiated again. So what a branch or loop hands on is which of the
- * references was chosen, and where one is used it is selected by that number:
+ * A reverse pass may need a reference that was chosen on the way, and keeps it, like any value: but out of a
+ * tape or a context it comes without its counterpart, so that this pass could not be differentiated again. So
+ * what a branch or loop hands on is which of the references was chosen, and where one is used it is selected
+ * by that number:
  *
  *   %c = if %0 -> Buf {              %k = if %0 -> int {
  *     yield %a                         yield 0
@@ -14,13 +15,14 @@
  *
  * The reverse pass keeps the number, and selects once more.
  *
- * What an instruction with regions gives comes through others inside of it; all of them hand on numbers, if everything that they choose
- * between (the sources) is made outside, where it can be selected. Those inside whose values stay inside come later, for themselves.
- * Of an address in a variable (a place) it is enough that the variable is there before: indices that are computed inside are handed on beside the number, and
- * so is how far an address has been moved on since it was chosen, `p = p + 1`.
- * A local array of references hands them on, too: it becomes one of numbers, if all that is put into it was made before it. If its elements are structs, each of their references
- * has an array of numbers of its own.
- * What stood there before is of no use to anyone then, and goes when the code is cleaned up. */
+ * What an instruction with regions gives comes through others inside of it; all of them hand on numbers, if
+ * everything that they choose between (the sources) is made outside, where it can be selected. Those inside
+ * whose values stay inside come later, for themselves. Of an address in a variable (a place) it is enough
+ * that the variable is there before: indices that are computed inside are handed on beside the number, and so
+ * is how far an address has been moved on since it was chosen, `p = p + 1`. A local array of references hands
+ * them on, too: it becomes one of numbers, if all that is put into it was made before it. If its elements are
+ * structs, each of their references has an array of numbers of its own. What stood there before is of no use
+ * to anyone then, and goes when the code is cleaned up. */
 #include "autodiff/ad.h"
 
 #include <string.h>
@@ -203,7 +205,8 @@ static Val *inner_index(const Choose *x, const Val *step) {
     return index && !is_outside(x, index) ? index : NULL;
 }
 
-/* The indices that are computed inside, into `indices` unless that is NULL: how many; -1: it is no place in something outside. */
+/* The indices that are computed inside, into `indices` unless that is NULL: how many; -1: it is no place in
+ * something outside. */
 static int indices_of(const Choose *x, const Val *place, Val **indices) {
     if (is_outside(x, place)) return 0;
     if (!is_step(place)) return -1;
@@ -563,7 +566,8 @@ static Val *select_index(const Choose *x, Builder *b, Val *condition, Val *one, 
 
 static bool is_moved(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_offset; }
 
-/* Whether a place is to be compared with another by what it was moved from: not if the other was moved on from there, too. */
+/* Whether a place is to be compared with another by what it was moved from: not if the other was moved on
+ * from there, too. */
 static bool is_from_before(const Val *one, const Val *other) {
     return is_moved(one) && !(is_moved(other) && val_is_same(inst_operand(other->inst, 0), one));
 }

@@ -1,10 +1,12 @@
-/* Counted: whole numbers that each round adds the same to are computed from the counter of the loop, so that reverse passes need not keep them, and indices are seen to be linear.
+/* Counted: whole numbers that each round adds the same to are computed from the counter of the loop, so that
+ * reverse passes need not keep them, and indices are seen to be linear.
  *
  *     for (i = 0; i < m; i++) { for (j = 0; j < n; j++) ... a[at + j] ...; at += n; }                at = first + i * n
  *     for (i = 0; i < m; i++) for (j = 0; j < n; j++) ... a[next++] ...                              next = first + i * max(n, 0), where the inner loop begins
  *     for (i = 0; i < n; i += k) ... a[i] ...                                                        i = first + round * k: where nothing else counts, the rounds are counted
  *
- * Steps that are constants are left alone: checkpoint.c knows of them. Forward mode has the loops as they are written, which end by the number itself: that is what range checks know of. */
+ * Steps that are constants are left alone: checkpoint.c knows of them. Forward mode has the loops as they are
+ * written, which end by the number itself: that is what range checks know of. */
 #include "autodiff/ad.h"
 
 /* A carried value that goes by steps of one, and has the bits that the other has; -1: there is none. */
@@ -106,7 +108,8 @@ static void look_at(void *user, Inst *loop) {
     }
 }
 
-/* What the loop leaves behind may be used, so that it still carries the number, of which nobody in the body asks. */
+/* What the loop leaves behind may be used, so that it still carries the number, of which nobody in the body
+ * asks. */
 static void stay(void *user, Inst *loop) {
     (void)user;
     for (int i = 0; i < loop->nargs && loop->op == OP_loop; i++) loop->regions[1]->params[i]->forward = NULL;

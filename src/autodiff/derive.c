@@ -33,7 +33,8 @@ static bool has_vectors(const Func *func) {
     return func->body && region_find(func->body, gives_vector, NULL);
 }
 
-/* A function made by autodiff: everything that can be differentiated is. What is not flat is made so when that is asked for. */
+/* A function made by autodiff: everything that can be differentiated is. What is not flat is made so when
+ * that is asked for. */
 static AdFunc *add_generated(Ad *ad, Func *flat) {
     if (map_get(&ad->adapters, PTR_KEY(flat)) || has_vectors(flat)) {
         map_put(ad->arena, &ad->adapters, PTR_KEY(flat), NULL);

@@ -1,11 +1,12 @@
 /* Detached: derivatives that a function uses as constants.
  *
- * A call of a derivative, as any other call, is differentiated where numbers that move go in. If all that becomes of its results goes through
- * `detach`, nothing of that is wanted, and the call is taken for one under no_diff. It is not a matter of speed: of functions that use each
- * other's derivatives so, derivatives of every order would be needed.
+ * A call of a derivative, as any other call, is differentiated where numbers that move go in. If all that
+ * becomes of its results goes through `detach`, nothing of that is wanted, and the call is taken for one
+ * under no_diff. It is not a matter of speed: of functions that use each other's derivatives so, derivatives
+ * of every order would be needed.
  *
- * Only calls that take numbers and give numbers are of that kind, of functions that reach no memory but their own: what is stored
- * elsewhere may have a derivative, too. */
+ * Only calls that take numbers and give numbers are of that kind, of functions that reach no memory but their
+ * own: what is stored elsewhere may have a derivative, too. */
 #include "autodiff/ad.h"
 
 typedef struct Search {

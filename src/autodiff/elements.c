@@ -1,16 +1,19 @@
-/* Elements: of local arrays, those whose adjoints are firm (untaken.c), going backwards through the differential half.
+/* Elements: of local arrays, those whose adjoints are firm (untaken.c), going backwards through the
+ * differential half.
  *
- * What a loop over the whole array reads is firm for every element before it. From there on backwards that stays so: what is stored to an element is firm, for
- * that element is; the value that it replaces is not, unless it was read before, for something that is firm itself, as elimination and the
- * like do with every element that they change:
+ * What a loop over the whole array reads is firm for every element before it. From there on backwards that
+ * stays so: what is stored to an element is firm, for that element is; the value that it replaces is not,
+ * unless it was read before, for something that is firm itself, as elimination and the like do with every
+ * element that they change:
  *
  *   %1' = diff load %element'
  *   %2' = diff sub %1', %3'
  *   diff store %element', %2'
  *
- * So an array is described by whether all its elements are firm, but for some that were stored and not yet read. In a round of a loop all of
- * them must have been, unless no two rounds write the same element, as where an array is filled: else the array is given up (`denied`), and what
- * was found so far is looked for anew. */
+ * So an array is described by whether all its elements are firm, but for some that were stored and not yet
+ * read. In a round of a loop all of them must have been, unless no two rounds write the same element, as
+ * where an array is filled: else the array is given up (`denied`), and what was found so far is looked for
+ * anew. */
 #include "autodiff/ad.h"
 
 enum { MOST_ARRAYS = 32, MOST_OPEN = 4, MOST_DIMENSIONS = 4 };
@@ -193,7 +196,8 @@ static bool counts(const Inst *loop, const Val *index) {
            step == 1 && val_is_int(inst_operand(loop, index->index), &first) && first == 0;
 }
 
-/* What some round reads: all rounds together read it for every index that counts them, if that is all there are. */
+/* What some round reads: all rounds together read it for every index that counts them, if that is all there
+ * are. */
 static Firm widen(Firm firm, const Inst *loop, int64_t trip) {
     const Val *at = firm.some;
     bool is_all = true, has_counted = false;
@@ -231,7 +235,8 @@ static void look_at_write(void *user, Inst *inst) {
     w->counted &= counted;
 }
 
-/* Does no round write what another one does? Then what holds behind the loop holds behind the round for all that it writes. */
+/* Does no round write what another one does? Then what holds behind the loop holds behind the round for all
+ * that it writes. */
 static bool are_rounds_apart(const Inst *loop, const Inst *primal, const Inst *var) {
     Written written = {var, primal, ~0u};
     region_walk(loop->regions[1], look_at_write, &written);

@@ -1,8 +1,9 @@
 /* Escape: addresses of variables that carry derivatives, and where they go.
  *
- * An address that is moved about in its variable has a shadow that moves along (linearize.c), and a DiffPtr takes the shadow as its
- * counterpart. What branches, loops and local arrays hand on is found again (choose.c). But an address that is stored elsewhere, computed with as a number, or handed to a
- * function as a plain pointer would let values in and out without their derivatives: that is an error. */
+ * An address that is moved about in its variable has a shadow that moves along (linearize.c), and a DiffPtr
+ * takes the shadow as its counterpart. What branches, loops and local arrays hand on is found again
+ * (choose.c). But an address that is stored elsewhere, computed with as a number, or handed to a function as
+ * a plain pointer would let values in and out without their derivatives: that is an error. */
 #include "autodiff/ad.h"
 
 typedef struct Check {
@@ -28,7 +29,8 @@ static bool may_write_through(Check *c, const Inst *call, int arg) {
     return region_find(callee->flat->body, writes_through, callee->flat->body->params[arg]);
 }
 
-/* A function takes the address if it knows what to do with the shadow, or if it is told to ignore it and writes nothing. */
+/* A function takes the address if it knows what to do with the shadow, or if it is told to ignore it and
+ * writes nothing. */
 static bool takes_address(Check *c, const Inst *call, int arg) {
     const AdFunc *callee = ad_func(c->ad, call->callee);
     for (int i = 0; i < callee->leaves.count; i++)

@@ -3,9 +3,9 @@
  *   pri    runs the function and returns, after its results, the slots of the context
  *   prop   takes the adjoints of the results back to those of the parameters, with the help of what was kept
  *
- * (signature.c says what exactly they take and return.) In prop, the shadow of an `in` array is added to, that of an inout array is
- * transformed in place, that of an out array is consumed and left zero. The context of a recursive function is on the tape: its size is
- * not known. */
+ * (signature.c says what exactly they take and return.) In prop, the shadow of an `in` array is added to,
+ * that of an inout array is transformed in place, that of an out array is consumed and left zero. The context
+ * of a recursive function is on the tape: its size is not known. */
 #include "autodiff/ad.h"
 
 /* ---- declarations */
@@ -80,7 +80,8 @@ static void refuse_reading(void *user, Inst *inst) {
     }
 }
 
-/* Of an array that has changed since, the reverse may name the address, in a reference whose counterpart it uses: other memory will do. */
+/* Of an array that has changed since, the reverse may name the address, in a reference whose counterpart it
+ * uses: other memory will do. */
 static void replace_changed(Ad *ad, const Making *x, CloneMap *map) {
     Builder b = build_at_end(map->func->body);
     const int *uses = region_count_uses(ad->arena, x->reversed);

@@ -1,5 +1,5 @@
-/* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on the way: of logarithms,
- * quotients by exponentials and by products, and products of the two. */
+/* Differentials factor by factor, where the rule of the operation alone would leave the range of floats on
+ * the way: of logarithms, quotients by exponentials and by products, and products of the two. */
 #include "autodiff/ad.h"
 
 #include <math.h>
@@ -171,7 +171,8 @@ static bool has_exponential_factor(const Tangents *t, const Val *x, int depth) {
            has_exponential_factor(t, inst->args[1], depth - 1);
 }
 
-/* Is it a product of which the factors are better taken one by one? What takes more than before is for exponentials alone: a factor may be so small that y times the others is too large. */
+/* Is it a product of which the factors are better taken one by one? What takes more than before is for
+ * exponentials alone: a factor may be so small that y times the others is too large. */
 static bool has_factors(const Tangents *t, const Val *x, int depth) {
     const Inst *inst = log_operand(x);
     if (!inst || inst->op != OP_mul || depth == 0 || !diff(t, x)) return false;

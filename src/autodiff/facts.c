@@ -1,8 +1,9 @@
 /* Facts about functions: is it recursive, does it have derivatives of the user, effects?
  *
- * A fact holds of a function if something in its body shows it, or if it holds of a function that it calls. The search goes
- * through all that can be reached, so that functions which call each other in a circle get the same answer. What a search
- * without success has seen is known from then on, and so is what led to success. */
+ * A fact holds of a function if something in its body shows it, or if it holds of a function that it calls.
+ * The search goes through all that can be reached, so that functions which call each other in a circle get
+ * the same answer. What a search without success has seen is known from then on, and so is what led to
+ * success. */
 #include "autodiff/ad.h"
 
 typedef struct Search {
@@ -93,7 +94,8 @@ static bool has_own_effect(const Inst *inst) {
     return op_has(inst->op, OP_WRITES) && (!op_has(inst->op, OP_PLAIN) || !ad_is_object(inst->args[0]));
 }
 
-/* Numbers of buffers, of globals, of what a pointer leads to: they may have derivatives that only the source knows of. */
+/* Numbers of buffers, of globals, of what a pointer leads to: they may have derivatives that only the source
+ * knows of. */
 static bool reads_elsewhere(Ad *ad, const Inst *inst) {
     if (!op_has(inst->op, OP_READS)) return false;
     Val *from = inst->args[op_has(inst->op, OP_TWO_OBJECTS) ? 1 : 0];
@@ -104,7 +106,8 @@ static bool reads_elsewhere(Ad *ad, const Inst *inst) {
     return !is_global || root->inst->global->kind != GLOBAL_const;
 }
 
-/* A derivative that is used as a constant; NULL: it is no call of one. It may be made later, as it may need what is being made now: nobody looks at its body. */
+/* A derivative that is used as a constant; NULL: it is no call of one. It may be made later, as it may need
+ * what is being made now: nobody looks at its body. */
 static Func *constant_derivative(Ad *ad, const Inst *call) {
     Func *source = inst_has(call, INST_NO_DIFF) ? ad_func(ad, call->callee)->source : NULL;
     return source && source->derivation.of ? source : NULL;
@@ -120,8 +123,8 @@ bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
 
 /* ---- derivatives of the user */
 
-/* A function whose only output is memory may receive gradients from there. One that computes results and nothing else
- * has nothing to pass back if they are not used. */
+/* A function whose only output is memory may receive gradients from there. One that computes results and
+ * nothing else has nothing to pass back if they are not used. */
 static bool takes_gradients(Ad *ad, AdFunc *f) {
     for (int i = 0; i < f->leaves.count; i++)
         if (f->leaves.at[i].diff && f->leaves.at[i].dir != DIR_in) return ad_has(ad, f, AD_effects);
@@ -177,7 +180,8 @@ static Visit called(const Visit *x, const Inst *call) {
 
 typedef enum Side { SIDE_neither, SIDE_pointer, SIDE_counterpart } Side; /* a buffer stays as it is */
 
-/* Does the address lead into what a pointer, or the counterpart of a reference, refers to? Perhaps by way of an argument. */
+/* Does the address lead into what a pointer, or the counterpart of a reference, refers to? Perhaps by way of
+ * an argument. */
 static Side side_of(const Visit *x, Val *address) {
     const AdFunc *f = x->f;
     Val *root = ir_root(address);
@@ -213,7 +217,8 @@ static void search_writes(void *user, Inst *inst) {
     } else x->found = op_has(inst->op, OP_EFFECT) || side_of(x, inst->args[0]) != SIDE_counterpart;
 }
 
-/* A backward derivative of the user, which may write anything, such as the parameters of a model that learns as it goes. */
+/* A backward derivative of the user, which may write anything, such as the parameters of a model that learns
+ * as it goes. */
 static bool writes_elsewhere(Ad *ad, Func *custom) {
     Visit x = {.ad = ad, .f = ad_func(ad, custom)};
     return is_in_body(&x, search_writes);
@@ -296,7 +301,8 @@ static int cost_of_access(const Reading *reading, const Inst *inst) {
     return reads && ad_is_steady(root, reading->steady) ? 1 : AD_NEVER;
 }
 
-/* Finding out where to read is free: the reverse must know as well where to add, and indices are not worth keeping. */
+/* Finding out where to read is free: the reverse must know as well where to add, and indices are not worth
+ * keeping. */
 static void add_reading(void *user, Inst *inst) {
     Reading *reading = user;
     int cost = 0;

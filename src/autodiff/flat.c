@@ -5,11 +5,13 @@
  *     3  a copy is built in which parameters and results are those of the flat function, and every value is a scalar (or pointer, buffer, tape),
  *        vectors being held lane by lane
  *
- * Variables that are vectors are taken apart when that is cleaned up. Arrays stay in memory, as do structs whose Differential is opaque
- * and objects whose address is used for more than reading and writing. What is left is what the later stages know. */
+ * Variables that are vectors are taken apart when that is cleaned up. Arrays stay in memory, as do structs
+ * whose Differential is opaque and objects whose address is used for more than reading and writing. What is
+ * left is what the later stages know. */
 #include "autodiff/ad.h"
 
-/* A part of a parameter, by the way to it. Sroa has left it to a load when the function begins, and a store when it returns. */
+/* A part of a parameter, by the way to it. Sroa has left it to a load when the function begins, and a store
+ * when it returns. */
 typedef struct Part {
     int param;
     int *path;

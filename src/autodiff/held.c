@@ -6,8 +6,9 @@
  *         y[i] = scale[i] * c;
  *     }
  *
- * Where `centered` is kept whole, the reverse reads c there, and does not keep it once more. Nothing else writes to the array, and no round of a loop writes where another one
- * did: the counters of all loops between the array and the store are indices that are in range. */
+ * Where `centered` is kept whole, the reverse reads c there, and does not keep it once more. Nothing else
+ * writes to the array, and no round of a loop writes where another one did: the counters of all loops between
+ * the array and the store are indices that are in range. */
 #include "autodiff/ad.h"
 
 typedef struct Search {

@@ -1,7 +1,9 @@
 /* Idle: does a round of a reversed loop change anything, where branches of it go a certain way?
  *
- * Where a round of the primal went past something, the adjoints of that are zero; so is what is computed of them, whatever they are multiplied by, and to add that changes nothing. Also in what is called, such as the
- * derivative of an accessor, which puts adjoints into an object and adds that to a buffer. What else it may do, to print something say, is no sum, and not idle. */
+ * Where a round of the primal went past something, the adjoints of that are zero; so is what is computed of
+ * them, whatever they are multiplied by, and to add that changes nothing. Also in what is called, such as the
+ * derivative of an accessor, which puts adjoints into an object and adds that to a buffer. What else it may
+ * do, to print something say, is no sum, and not idle. */
 #include "autodiff/ad.h"
 
 enum {

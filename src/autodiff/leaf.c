@@ -95,8 +95,8 @@ static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type
 
 static bool may_hold(const Walk *w, const Type *dtype) { return dtype && !w->dual; }
 
-/* A part that the Differential leaves out. A reference in it (a lambda may hold one) has a counterpart in calls within derivatives, though
- * no pair has room for it. */
+/* A part that the Differential leaves out. A reference in it (a lambda may hold one) has a counterpart in
+ * calls within derivatives, though no pair has room for it. */
 static void walk_held(Walk *w, int step, const Type *type) {
     const Type *counterpart = ad_counterpart(w->ad, type);
     w->dual = w->base.held = counterpart != NULL;
@@ -167,7 +167,8 @@ static void search_place(void *user, Inst *inst) {
                    needs_place(s->ad, inst->callee, i, s->depth + 1);
 }
 
-/* Does a function without derivatives, such as InterlockedAdd, do atomic operations on what it is given the address of? These are none on a copy. */
+/* Does a function without derivatives, such as InterlockedAdd, do atomic operations on what it is given the
+ * address of? These are none on a copy. */
 static bool needs_place(Ad *ad, Func *func, int param, int depth) {
     const Param *p = &func->params[param];
     if (!(p->flags & PARAM_BY_ADDRESS) || p->dir == DIR_in || p->dir == DIR_out) return false;

@@ -1,14 +1,16 @@
 /* Linearize: beside each primal instruction, its differential.
  *
- * The copy computes what the function computes and, for each active value, its differential; memory that is active has a shadow
- * of the Differential's type. This is forward mode. For reverse mode the same code is made, but a call stays a primal call
- * with a tangent call beside it, so that the two halves can be taken apart.
+ * The copy computes what the function computes and, for each active value, its differential; memory that is
+ * active has a shadow of the Differential's type. This is forward mode. For reverse mode the same code is
+ * made, but a call stays a primal call with a tangent call beside it, so that the two halves can be taken
+ * apart.
  *
- * A differential reads primal values, a primal value never reads a differential: an instruction is differential exactly if
- * an operand is. Differentials that are known to be zero are not built at all (NULL in `d`): 0 * inf must not become a NaN.
+ * A differential reads primal values, a primal value never reads a differential: an instruction is
+ * differential exactly if an operand is. Differentials that are known to be zero are not built at all (NULL
+ * in `d`): 0 * inf must not become a NaN.
  *
- * Rules. Arithmetic has its partial derivatives in ops.def (ir/partials.c). Elementary functions have theirs in the prelude, as functions of
- * pairs that are linear in the differentials; their code is put in place. */
+ * Rules. Arithmetic has its partial derivatives in ops.def (ir/partials.c). Elementary functions have theirs
+ * in the prelude, as functions of pairs that are linear in the differentials; their code is put in place. */
 #include "autodiff/ad.h"
 
 typedef struct Lin {
@@ -340,8 +342,9 @@ static void zero_shadow(Lin *l, Val *shadow) {
     else build_zero(&l->b, shadow);
 }
 
-/* The shadow of memory that is read or written. What lies behind a plain address has none, even if the address itself has a
- * counterpart: only functions with derivatives of their own know what to do with that. */
+/* The shadow of memory that is read or written. What lies behind a plain address has none, even if the
+ * address itself has a counterpart: only functions with derivatives of their own know what to do with
+ * that. */
 static Val *shadow_at(Lin *l, Val *address) {
     return address->type->kind == TYPE_pointer && !ad_is_object(address) ? NULL : diff(l, address);
 }
@@ -434,7 +437,8 @@ static int shared_path(const Leaf *a, const Leaf *b) {
     return n;
 }
 
-/* A plain number beside references, such as the shape of a tensor, may be its own counterpart. It is a constant if the references nearest to it are. */
+/* A plain number beside references, such as the shape of a tensor, may be its own counterpart. It is a
+ * constant if the references nearest to it are. */
 static bool is_among_constants(const Leaves *leaves, int number, const bool *constants) {
     int nearest = -2;
     bool all = false;
@@ -486,8 +490,9 @@ static bool passes_pointers(const AdFunc *callee) {
     return false;
 }
 
-/* A call that passes only plain references: without derivative, unless arguments have one. Those reach a derivative with null
- * in place of the counterparts, where buffers drop what is written; a pointer would not. */
+/* A call that passes only plain references: without derivative, unless arguments have one. Those reach a
+ * derivative with null in place of the counterparts, where buffers drop what is written; a pointer would
+ * not. */
 static bool stops_at_references(Lin *l, const CallPlan *plan, const Inst *inst) {
     bool active = ad_reads_active(&l->a, inst);
     RefState state = references(l, plan->callee, inst);
@@ -549,7 +554,8 @@ static void lin_fwd_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     set_results(l, plan->callee, &plan->callee->fwd.results, inst, call->results);
 }
 
-/* In place of a function its forward pass: the same arguments and results, and memory for arrays of the state. */
+/* In place of a function its forward pass: the same arguments and results, and memory for arrays of the
+ * state. */
 static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     const Leaves *leaves = &plan->callee->leaves, *more = &plan->pass->leaves;
     Val **args = arena_array(l->ad->arena, Val *, plan->pass->flat->nparams + 1);
@@ -568,7 +574,8 @@ static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     return call;
 }
 
-/* In place of a function its forward derivative, without differentials: its results, and the counterparts of references among them. */
+/* In place of a function its forward derivative, without differentials: its results, and the counterparts of
+ * references among them. */
 static Inst *counterpart_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     CallArgs x = {.l = l, .callee = plan->callee, .inst = inst, .counterparts_only = true};
     ad_fwd(l->ad, plan->callee);
@@ -630,7 +637,8 @@ static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     set_results(l, callee, &callee->tangent.results, inst, tangent->results);
 }
 
-/* The derivative stops here. It is not zero where something active goes in, nor, maybe, where it reads what has a gradient. */
+/* The derivative stops here. It is not zero where something active goes in, nor, maybe, where it reads what
+ * has a gradient. */
 static void report_custom_again(Lin *l, const CallPlan *plan, const Inst *inst) {
     const Func *custom = plan->callee->source;
     if (!ad_is_unmarked_custom(l->ad, l->f, plan)) return;
@@ -678,7 +686,8 @@ typedef VEC(int) IntVec;
 /* Results that have a differential: active scalars; counterparts of references on all ways. */
 static bool carries(const Lin *l, const Val *v) { return is_active(l, v) && type_is_float(v->type); }
 
-/* Which results of control flow come with something: references with counterparts, whichever way was taken; numbers with differentials. */
+/* Which results of control flow come with something: references with counterparts, whichever way was taken;
+ * numbers with differentials. */
 typedef struct Carried {
     IntVec paired, moving;
 } Carried;

@@ -1,13 +1,15 @@
-/* Lists: local objects that only hold a handful of values on their way to somewhere, as the index {j, i} of a tensor does, or an array of
- * references.
+/* Lists: local objects that only hold a handful of values on their way to somewhere, as the index {j, i} of a
+ * tensor does, or an array of references.
  *
- * An object is a list if each of its parts is stored once, at a place that is known, in the region that the object belongs to, and all
- * that is done with it later is reading it. It need not be kept for the reverse: it is made again there, from its values, each of
- * which is kept or recomputed like any other; an index mostly consists of counters, which cost nothing, and a reference of a parameter stays with its
- * counterpart, which it would lose on a tape. Several parts may be copied at once, from memory that holds the same in the reverse.
+ * An object is a list if each of its parts is stored once, at a place that is known, in the region that the
+ * object belongs to, and all that is done with it later is reading it. It need not be kept for the reverse:
+ * it is made again there, from its values, each of which is kept or recomputed like any other; an index
+ * mostly consists of counters, which cost nothing, and a reference of a parameter stays with its counterpart,
+ * which it would lose on a tape. Several parts may be copied at once, from memory that holds the same in the
+ * reverse.
  *
- * Only objects of integers and references are lists. Of an array of numbers that carry derivatives, a callee that keeps what it reads may
- * keep less than all of it. */
+ * Only objects of integers and references are lists. Of an array of numbers that carry derivatives, a callee
+ * that keeps what it reads may keep less than all of it. */
 #include "autodiff/ad.h"
 
 enum { MOST_PARTS = 8, MOST_PARTS_WITH_REFERENCES = 64 };

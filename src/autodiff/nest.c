@@ -1,6 +1,6 @@
-/* Nests: where a loop stands in a loop, and how often each runs is known before the outermost begins, the rounds of the innermost are
- * numbered throughout. So all of them share one block on the tape, which is there before the nest begins: no round needs a block of its
- * own, nor has to keep where that begins.
+/* Nests: where a loop stands in a loop, and how often each runs is known before the outermost begins, the
+ * rounds of the innermost are numbered throughout. So all of them share one block on the tape, which is there
+ * before the nest begins: no round needs a block of its own, nor has to keep where that begins.
  *
  *   for (i < n) for (j < m) ...       round i, j has number i * m + j of n * m
  *

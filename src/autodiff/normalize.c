@@ -1,12 +1,14 @@
 /* Normalize: a copy of a function, lean, in normal form and flat.
  *
- * What can be inlined is, unless the source has something to say about its derivative; exits become conditions; opt cleans up; flat.c takes
- * structs and vectors apart, and opt cleans up once more. A function that is not to be differentiated is made flat and no more. */
+ * What can be inlined is, unless the source has something to say about its derivative; exits become
+ * conditions; opt cleans up; flat.c takes structs and vectors apart, and opt cleans up once more. A function
+ * that is not to be differentiated is made flat and no more. */
 #include "autodiff/ad.h"
 
 /* ---- what is inlined */
 
-/* Inside the caller it would be with its counterpart again: a reference under no_diff, or in a struct that is none itself. */
+/* Inside the caller it would be with its counterpart again: a reference under no_diff, or in a struct that is
+ * none itself. */
 static bool leaves_reference(Ad *ad, const Func *func) {
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
@@ -37,16 +39,17 @@ static void take_steps(const Func *func, int *left) {
     else *left = -1;
 }
 
-/* A few steps to whole numbers, which have no derivatives, whatever they come from. The limit of a loop is often asked for so, as in `i < values.getCount()`, and stays the same only if
- * it can be seen. */
+/* A few steps to whole numbers, which have no derivatives, whatever they come from. The limit of a loop is
+ * often asked for so, as in `i < values.getCount()`, and stays the same only if it can be seen. */
 static bool only_counts(const Func *func) {
     int left = MOST_STEPS;
     take_steps(func, &left);
     return left >= 0;
 }
 
-/* Straight code that autodiff has made. What a reverse pass is handed by the primal is then seen with what it was computed from: the adjoint of an exponential can be
- * too small for a float where that of its exponent is not (factors.c). What it takes as a constant would be one no longer. */
+/* Straight code that autodiff has made. What a reverse pass is handed by the primal is then seen with what it
+ * was computed from: the adjoint of an exponential can be too small for a float where that of its exponent is
+ * not (factors.c). What it takes as a constant would be one no longer. */
 static bool is_straight_derivative(const Func *func) {
     if (!(func->flags & FUNC_GENERATED) || !func->body || func->derivation.of) return false;
     for (int i = 0; i < func->nparams; i++)
@@ -72,7 +75,8 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }
 
-/* Callees must have their bodies before they can be inlined. A derivative gets it later: it may need what is being filled. */
+/* Callees must have their bodies before they can be inlined. A derivative gets it later: it may need what is
+ * being filled. */
 static void complete_callees(void *user, Inst *inst) {
     if (inst->op == OP_call && !inst->callee->derivation.of) ad_complete(user, inst->callee);
 }
@@ -151,7 +155,8 @@ static bool leaves_as_it_was(const Func *flat, const Leaf *leaf) {
     return !x.differ;
 }
 
-/* A method that may change its object, as any setter, is one that gives it; but if that is a reference, and the same as before, its counterpart is known. */
+/* A method that may change its object, as any setter, is one that gives it; but if that is a reference, and
+ * the same as before, its counterpart is known. */
 static void pass_reference_by(void *user, Inst *inst) {
     Passed *x = user;
     Ad *ad = x->ad;
@@ -212,7 +217,8 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
 
 /* ---- adapters */
 
-/* From structured code to flat code, in place; calls of the user's functions become calls of their flat forms. */
+/* From structured code to flat code, in place; calls of the user's functions become calls of their flat
+ * forms. */
 void ad_flatten_adapter(Ad *ad, Func *func) {
     Func *copy = clone_func(func, format_text(ad->arena, "%s.copy", func->name->text));
     ad->config.lower_exits(ad->config.user, copy);

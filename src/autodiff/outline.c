@@ -1,5 +1,6 @@
-/* Outline: a loop of a flat function becomes a function of its own, for some rounds at a time (round.c), for parts within a budget (segment.c), or
- * to be differentiated in another way (along.c). The function takes what the loop carries and what it uses from outside. */
+/* Outline: a loop of a flat function becomes a function of its own, for some rounds at a time (round.c), for
+ * parts within a budget (segment.c), or to be differentiated in another way (along.c). The function takes
+ * what the loop carries and what it uses from outside. */
 #include "autodiff/ad.h"
 
 /* ---- what the loop uses */
@@ -14,7 +15,8 @@ static void capture(Outline *x, Val *v) {
     vec_push(x->ad->arena, &x->captured, v);
 }
 
-/* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs again. */
+/* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs
+ * again. */
 static bool may_change(const Outline *x, Val *v) {
     if (v->type->kind == TYPE_buffer) return !x->steady && !type_is_read_only(v->type);
     if (v->type->kind != TYPE_pointer || ad_is_object(v)) return false;
@@ -26,7 +28,8 @@ static bool may_change(const Outline *x, Val *v) {
     return !global || (inst->global->kind != GLOBAL_const && inst->global->kind != GLOBAL_uniform);
 }
 
-/* A variable from before the loop whose address goes somewhere: what is done with it there is not seen here. */
+/* A variable from before the loop whose address goes somewhere: what is done with it there is not seen
+ * here. */
 static bool is_referred_to(const Outline *x, const Inst *inst, int operand) {
     Val *v = inst->args[operand];
     return ir_role(inst, operand) == ROLE_escape && ad_is_object(v) && !inst_contains(x->loop, v);

@@ -1,13 +1,16 @@
 /* References: which values of a flat function are accompanied by a counterpart.
  *
- * A parameter of an IDifferentiablePtrType comes with a counterpart, the place of its derivatives. The counterpart goes wherever the
- * reference goes: through choices, loops and local memory. What is computed from a reference (its offset plus one) has none:
- * it is lost, an error where a derivative needs it, unless a function computes it whose forward derivative gives both. What has no connection to such parameters (a buffer of the program, a
- * no_diff parameter) is plain: nothing flows through it.
+ * A parameter of an IDifferentiablePtrType comes with a counterpart, the place of its derivatives. The
+ * counterpart goes wherever the reference goes: through choices, loops and local memory. What is computed
+ * from a reference (its offset plus one) has none: it is lost, an error where a derivative needs it, unless a
+ * function computes it whose forward derivative gives both. What has no connection to such parameters (a
+ * buffer of the program, a no_diff parameter) is plain: nothing flows through it.
  *
- * A reference that a reverse pass kept for itself comes from its tape without one, and is not found again either.
+ * A reference that a reverse pass kept for itself comes from its tape without one, and is not found again
+ * either.
  *
- * A least fixed point of: none < plain, paired < kept < lost. The state of memory is that of its root, a var or parameter. */
+ * A least fixed point of: none < plain, paired < kept < lost. The state of memory is that of its root, a var
+ * or parameter. */
 #include "autodiff/ad.h"
 
 typedef struct Walk {
@@ -81,8 +84,9 @@ static Ref loaded(Walk *w, Val *address) {
     return type ? (Ref){REF_paired, type} : (Ref){.state = REF_plain};
 }
 
-/* The type of the counterpart of a root, given that of what an address in it points to. A part of a struct that was taken apart
- * does not tell by its own type: the strides of a tensor are integers like any others. NULL: it lies in a struct. */
+/* The type of the counterpart of a root, given that of what an address in it points to. A part of a struct
+ * that was taken apart does not tell by its own type: the strides of a tensor are integers like any others.
+ * NULL: it lies in a struct. */
 static const Type *counterpart_around(Walk *w, const Val *address, const Type *type) {
     if (address->kind != VAL_inst || !op_has(address->inst->op, OP_PART | OP_MOVES)) return type;
     const Inst *inst = address->inst;
@@ -224,7 +228,8 @@ static void walk_region(Walk *w, Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) walk_inst(w, inst);
 }
 
-/* An object that has derivatives is like one of the function itself: where its address goes, that of its shadow goes along. */
+/* An object that has derivatives is like one of the function itself: where its address goes, that of its
+ * shadow goes along. */
 static Ref given_as(const Leaf *leaf, const Param *param) {
     if (leaf->by_ref && leaf->diff) return (Ref){.state = REF_none};
     if (!param->counterpart) return (Ref){.state = REF_lost};

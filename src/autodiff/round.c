@@ -2,20 +2,23 @@
  *
  *   for (i = 0; i < n; i++) total += f(i, x);
  *
- * What such a loop carries is counters and sums, and a sum is only added to. So the reverse of a round needs nothing of other rounds: some of
- * them can be run and reversed before the next ones begin, and what they keep is gone then. So many rounds become a function that returns
- * what they add to each sum, and the call of it is made again in the reverse pass, as with [PreferRecompute]:
+ * What such a loop carries is counters and sums, and a sum is only added to. So the reverse of a round needs
+ * nothing of other rounds: some of them can be run and reversed before the next ones begin, and what they
+ * keep is gone then. So many rounds become a function that returns what they add to each sum, and the call of
+ * it is made again in the reverse pass, as with [PreferRecompute]:
  *
  *   for (c = 0; c < (n + 31) / 32; c++) total += rounds(32 * c, min(32 * c + 32, n), x);
  *
  *   reversed:  for (...) { context = rounds.pri(lo, hi, x); rounds.prop(context, g); }
  *
- * That is no more work where nobody wants the total, which is so in bwd_diff(f): then the primal pass need not run the loop. Hence sums
- * must lead to results of the function, and that by additions, changes of sign, and constant factors alone. What is kept
- * stays in the cache, however many rounds there are; taking a few at a time leaves the processor something to overlap, which the
- * reverse of a single round, waiting for each of its own values, does not.
+ * That is no more work where nobody wants the total, which is so in bwd_diff(f): then the primal pass need
+ * not run the loop. Hence sums must lead to results of the function, and that by additions, changes of sign,
+ * and constant factors alone. What is kept stays in the cache, however many rounds there are; taking a few at
+ * a time leaves the processor something to overlap, which the reverse of a single round, waiting for each of
+ * its own values, does not.
  *
- * Of loops in loops the innermost are split that are of this kind, so that nothing is run more than twice and the rounds are short. */
+ * Of loops in loops the innermost are split that are of this kind, so that nothing is run more than twice and
+ * the rounds are short. */
 #include "autodiff/ad.h"
 
 enum { MOST_CAPTURED = 64, AT_A_TIME = 32 };

@@ -6,14 +6,15 @@
  *                               else: middle = run(lo, mid, snaps, state)       -- called again in the reverse pass
  *                                     run(mid, hi, snaps - 1, middle)
  *
- * Its derivative follows from the rules for any function: the state in the middle is kept, the right half is reversed first, then the
- * left half is run once more from its start and reversed. Half of the budget is for such states, half for the iterations of a
- * leaf. The split is the binomial one (Griewank): with s states and r repetitions, C(s + r, s) leaves can be reversed. Where only
- * the state in the middle is wanted, the loop over lo to hi does instead of the recursion.
+ * Its derivative follows from the rules for any function: the state in the middle is kept, the right half is
+ * reversed first, then the left half is run once more from its start and reversed. Half of the budget is for
+ * such states, half for the iterations of a leaf. The split is the binomial one (Griewank): with s states and
+ * r repetitions, C(s + r, s) leaves can be reversed. Where only the state in the middle is wanted, the loop
+ * over lo to hi does instead of the recursion.
  *
- * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
- * changed in place and cannot be taken back, nor can what it writes to buffers or through pointers. What it reads
- * there must still be the same when it runs again, which is certain of read-only buffers. */
+ * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop
+ * writes is changed in place and cannot be taken back, nor can what it writes to buffers or through pointers.
+ * What it reads there must still be the same when it runs again, which is certain of read-only buffers. */
 #include "autodiff/ad.h"
 
 typedef struct Seg {

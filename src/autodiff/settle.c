@@ -1,8 +1,9 @@
 /* Settle: which reads of a local array, or of an array that is a parameter, see its final content.
  *
- * A variable belongs to a region and begins anew with each execution of it. Of the instructions of that very region, the last one that
- * writes it, itself or somewhere inside, is noted; what is read behind that one is settled: it is what the array holds when the region
- * ends, so that keeping the array once serves all such reads. An array whose address goes elsewhere is never settled. */
+ * A variable belongs to a region and begins anew with each execution of it. Of the instructions of that very
+ * region, the last one that writes it, itself or somewhere inside, is noted; what is read behind that one is
+ * settled: it is what the array holds when the region ends, so that keeping the array once serves all such
+ * reads. An array whose address goes elsewhere is never settled. */
 #include "autodiff/ad.h"
 
 struct Settled {

@@ -1,8 +1,9 @@
 /* Signatures: what the parameters and results of generated functions are, and in which order.
  *
- * Each is something of a leaf (its primal value, its differential, its adjoint ...), or belongs to the function as a whole (slots, the
- * tape). That is its role, a row of roles.def; the shapes below say which roles a function has. Declarations, bodies and calls walk the
- * places of a function and ask what stands at each: the order is written here and nowhere else.
+ * Each is something of a leaf (its primal value, its differential, its adjoint ...), or belongs to the
+ * function as a whole (slots, the tape). That is its role, a row of roles.def; the shapes below say which
+ * roles a function has. Declarations, bodies and calls walk the places of a function and ask what stands at
+ * each: the order is written here and nowhere else.
  *
  * Derivatives as users see them have pairs instead, a place for each parameter of the source. */
 #include "autodiff/ad.h"
@@ -242,7 +243,8 @@ UserPlaces ad_user_fwd(Ad *ad, const Func *of) {
     return places;
 }
 
-/* Of an output there is its differential; that of the result comes behind the parameters, and a state last. */
+/* Of an output there is its differential; that of the result comes behind the parameters, and a state
+ * last. */
 UserPlaces ad_user_bwd(Ad *ad, const Func *of, bool has_state) {
     UserPlaces places = {0};
     for (int results = 0; results <= 1; results++)

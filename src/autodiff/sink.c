@@ -1,12 +1,13 @@
 /* Sink: what only one side of a choice needs is computed under that choice.
  *
- * A select computes both sides. Where one of them has an operation whose slope can be infinite, the reverse would have to make sure
- * that the adjoint 0 of the side not taken stays 0 (untaken.c). So such a select becomes an `if`, and what nobody else uses moves into it;
- * likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step:
- * nothing moves it out again.
+ * A select computes both sides. Where one of them has an operation whose slope can be infinite, the reverse
+ * would have to make sure that the adjoint 0 of the side not taken stays 0 (untaken.c). So such a select
+ * becomes an `if`, and what nobody else uses moves into it; likewise what was computed before an `if` and is
+ * used in one of its regions only. Runs on flat code in normal form, as its last step: nothing moves it out
+ * again.
  *
- * Differentials that only one region of an `if` needs move there in any case, once they stand apart from the primal values: transposed, what
- * was not chosen then costs nothing, instead of adding zeros to gradients. */
+ * Differentials that only one region of an `if` needs move there in any case, once they stand apart from the
+ * primal values: transposed, what was not chosen then costs nothing, instead of adding zeros to gradients. */
 #include "autodiff/ad.h"
 
 typedef struct Sink {

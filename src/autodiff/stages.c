@@ -1,7 +1,7 @@
 /* How a derivative is made: the two lists of stages, at the end, and what leads from one stage to the next.
  *
- * Forward mode ends with the linearized function. Reverse mode goes on from there; what a stage finds out for the later ones is in a
- * Making. `slope dump --after STAGE` shows the function after each one. */
+ * Forward mode ends with the linearized function. Reverse mode goes on from there; what a stage finds out for
+ * the later ones is in a Making. `slope dump --after STAGE` shows the function after each one. */
 #include "autodiff/ad.h"
 
 const char *const ad_stages[] = {"normalize", "activity",   "linearize", "unzip",
@@ -86,7 +86,8 @@ static void begin_reverse(Ad *ad, Making *x) {
     if (x->recursive) ad_declare_recursive(ad, x);
 }
 
-/* Where nobody wants the results, loops of independent rounds are taken apart, and the primal pass need not run them. */
+/* Where nobody wants the results, loops of independent rounds are taken apart, and the primal pass need not
+ * run them. */
 static void linearize_split(Ad *ad, Making *x) {
     Func *flat = x->f->flat;
     Region *body = flat->body, *counted = ad_compute_counted(ad, flat), *rounds = NULL, *along = NULL;
@@ -126,7 +127,8 @@ static void note_params(Ad *ad, Making *x) {
         if (counterparts[i]) x->differentials[i] = counterparts[i];
 }
 
-/* What is not transposed is not carried along either, nor kept. What belongs to tangent calls will be needed. */
+/* What is not transposed is not carried along either, nor kept. What belongs to tangent calls will be
+ * needed. */
 static void merge(Ad *ad, const Making *x) {
     InstVec calls = {0};
     ValVec named = {0};
@@ -191,7 +193,8 @@ static void note_settled(void *user, Inst *inst) {
     }
 }
 
-/* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values in it, or kept whole. */
+/* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values
+ * in it, or kept whole. */
 static void find_stable(Ad *ad, Making *x) {
     x->nstable = x->linear.func->nvals;
     x->stable = arena_array(ad->arena, uint8_t, x->nstable + 1);
@@ -228,8 +231,9 @@ static void note_passed(void *user, Inst *inst) {
     }
 }
 
-/* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space that grows with the
- * square of the length of a chain of calls, and double with each level of functions that call another twice. */
+/* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space
+ * that grows with the square of the length of a chain of calls, and double with each level of functions that
+ * call another twice. */
 static bool passes_much_on(Ad *ad, const Making *x) {
     const int much = 64;
     int count = 0;
@@ -242,7 +246,8 @@ static bool passes_much_on(Ad *ad, const Making *x) {
     return count > much;
 }
 
-/* A caller would have as many results and arguments in each place: they are in memory anyhow, and take long to compile. */
+/* A caller would have as many results and arguments in each place: they are in memory anyhow, and take long
+ * to compile. */
 static bool is_much_for(int kept, const Terms *terms) {
     const int64_t much = 400;
     return terms->places > 1 && (int64_t)kept * terms->places > much;

@@ -1,5 +1,5 @@
-/* Zeros and sums of objects of a differential type: by component, or by the dzero and dadd that the source has for it, whether
- * for the whole object or for a part of it. */
+/* Zeros and sums of objects of a differential type: by component, or by the dzero and dadd that the source
+ * has for it, whether for the whole object or for a part of it. */
 #include "autodiff/ad.h"
 
 /* Does a type inside have its own addition, or zero? */

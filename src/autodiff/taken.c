@@ -8,11 +8,15 @@
  *       taken++, push i, left, ..;
  *   }
  *
- * Where a branch of the body leaves all adjoints as they are (idle.c), the primal pass counts the rounds that do not go there, and keeps in these alone what the reverse needs, with the number of the round; so the reverse need not know
- * which way the others went. That takes little where most rounds are taken, and saves most of the reverse where few are.
+ * Where a branch of the body leaves all adjoints as they are (idle.c), the primal pass counts the rounds that
+ * do not go there, and keeps in these alone what the reverse needs, with the number of the round; so the
+ * reverse need not know which way the others went. That takes little where most rounds are taken, and saves
+ * most of the reverse where few are.
  *
- * It is done where the way depends on floating-point numbers, which have to be kept in each round otherwise, and where rounds wait for each other anyway: a loop whose rounds can be done at once gains more by that.
- * For the same reason it is not done for threads, or lanes, that do items side by side: those in which others are taken would wait, and what they read and add to would be neighbours no longer. */
+ * It is done where the way depends on floating-point numbers, which have to be kept in each round otherwise,
+ * and where rounds wait for each other anyway: a loop whose rounds can be done at once gains more by that.
+ * For the same reason it is not done for threads, or lanes, that do items side by side: those in which others
+ * are taken would wait, and what they read and add to would be neighbours no longer. */
 #include "autodiff/ad.h"
 
 enum { MOST_WAYS = 4 }; /* one in the other */
@@ -67,7 +71,8 @@ static bool is_named(const Taken *t, const Inst *inst) {
     return false;
 }
 
-/* Can all that the reverse names be kept in the branch? What comes behind it cannot, nor can local arrays as they are when the round ends. */
+/* Can all that the reverse names be kept in the branch? What comes behind it cannot, nor can local arrays as
+ * they are when the round ends. */
 static bool can_be_kept(const Taken *t, const Region *region, const Inst *branch) {
     bool is_behind = false;
     for (const Inst *inst = region->first; inst; inst = inst->next) {

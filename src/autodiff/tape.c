@@ -1,8 +1,9 @@
 /* Tapes: how values go to the storage that the primal pass leaves to the reverse, and come back.
  *
- * Scalars have a stack each on the tape. What has none goes there as bits, a buffer as two words; objects go scalar by scalar, arrays also as
- * blocks. Where the values of a loop stay is said by a table of homes: what has to be done before the loop, in each iteration, in each
- * iteration of the reversed loop, and behind that. A value outside of loops needs no home: it is handed over (signature.c). */
+ * Scalars have a stack each on the tape. What has none goes there as bits, a buffer as two words; objects go
+ * scalar by scalar, arrays also as blocks. Where the values of a loop stay is said by a table of homes: what
+ * has to be done before the loop, in each iteration, in each iteration of the reversed loop, and behind that.
+ * A value outside of loops needs no home: it is handed over (signature.c). */
 #include "autodiff/ad.h"
 
 /* ---- instructions */
@@ -295,9 +296,11 @@ static bool are_in_turn(Ad *ad, const Inst *loop, Val *const *values, int count)
     return false;
 }
 
-/* Where memory is far, those of one round stand together, and come together. Otherwise each has a row of all rounds of the innermost loop, and these rows stand together: LLVM sees
- * that they do not overlap, as they are as far from each other as the loop has rounds, and all are found from one address where that is a constant. Where it is none, and
- * rounds cannot be done at once, many values of one round stand together as well: else LLVM takes a fifth of its time to find out which addresses are best counted with. */
+/* Where memory is far, those of one round stand together, and come together. Otherwise each has a row of all
+ * rounds of the innermost loop, and these rows stand together: LLVM sees that they do not overlap, as they
+ * are as far from each other as the loop has rounds, and all are found from one address where that is a
+ * constant. Where it is none, and rounds cannot be done at once, many values of one round stand together as
+ * well: else LLVM takes a fifth of its time to find out which addresses are best counted with. */
 static bool is_by_round(const Stay *x) { return x->ad->m->many_threads || x->keep->in_turn; }
 
 static Val *start_of(const Stay *x, Builder *b, int index) {
@@ -355,7 +358,8 @@ static Val *load_from_stack(Stay *x, const Val *v, int index) {
     return pop(x->ad, &x->keep->head, x->keep->making->reverse_tape, v->type, v->name);
 }
 
-/* The first that fits. Both are on the tape, which is memory that grows, or local arrays where its size is known (emit/tape.c). */
+/* The first that fits. Both are on the tape, which is memory that grows, or local arrays where its size is
+ * known (emit/tape.c). */
 static const struct Home {
     bool (*fits)(const Keeping *keep, const Val *v);
     void (*begin)(Stay *stay); /* NULL: nothing to be done */

@@ -1,10 +1,11 @@
 /* Transpose: the differential half, backwards.
  *
- * Only linear operations occur there. Each is undone in reverse order: the adjoint of its result is handed on to its operands.
- * The adjoint of a value is the sum of what its uses contributed; a region passes on what it contributed to values from
- * outside ("captured"): an `if` yields it, a loop carries it as an accumulator. Shadow memory is the same memory, now
- * holding adjoints: a load adds to it, a store takes from it and leaves zero. A local shadow is needed first in reverse and starts
- * as zeros, so it is made at the head of the reversed region. */
+ * Only linear operations occur there. Each is undone in reverse order: the adjoint of its result is handed on
+ * to its operands. The adjoint of a value is the sum of what its uses contributed; a region passes on what it
+ * contributed to values from outside ("captured"): an `if` yields it, a loop carries it as an accumulator.
+ * Shadow memory is the same memory, now holding adjoints: a load adds to it, a store takes from it and leaves
+ * zero. A local shadow is needed first in reverse and starts as zeros, so it is made at the head of the
+ * reversed region. */
 #include "autodiff/ad.h"
 
 typedef struct Tr {
@@ -64,7 +65,8 @@ static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
 
 /* ---- linear arithmetic */
 
-/* Where both will do, a factor is doubled, and not the adjoint, for which others wait. What is so large that twice of it is infinite must not meet an adjoint that is to stay zero. */
+/* Where both will do, a factor is doubled, and not the adjoint, for which others wait. What is so large that
+ * twice of it is infinite must not meet an adjoint that is to stay zero. */
 static Val *product(Tr *t, Builder *b, const Val *differential, Val *factor, Val *g) {
     Op op = ad_product(t->untaken, differential, factor);
     Val *half = ad_is_firm(t->untaken, differential) && !val_is_const(factor) ? val_half(g) : NULL;
@@ -429,8 +431,8 @@ static void pass_back(const Back *x, const Made *made, Adjoints *adj) {
         bump(x->t, x->b, adj, x->inputs[made->results.at[i].leaf], call->results[i]);
 }
 
-/* The counterparts of references that are passed, in the reverse; arrays of them are kept as they were at the call, if they may
- * have changed. Kept last and taken first, before anything that the call itself keeps. */
+/* The counterparts of references that are passed, in the reverse; arrays of them are kept as they were at the
+ * call, if they may have changed. Kept last and taken first, before anything that the call itself keeps. */
 static Val **kept_duals(Tr *t, Builder *b, const CallNote *note) {
     const Leaves *leaves = &note->plan.callee->leaves;
     Val **duals = arena_array(t->ad->arena, Val *, leaves->count + 1);
@@ -472,7 +474,8 @@ ValVec ad_objects_read(Ad *ad, const CallNote *note, int leaf) {
     return objects;
 }
 
-/* A variable holds something else by the time that a custom derivative would read it by its address, or nothing at all: it is kept. That takes to know which one it is. */
+/* A variable holds something else by the time that a custom derivative would read it by its address, or
+ * nothing at all: it is kept. That takes to know which one it is. */
 static void refuse_unknown_objects(Tr *t, const CallNote *note, const Inst *inst) {
     const CallPlan *plan = &note->plan;
     const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
@@ -510,7 +513,8 @@ static void t_custom(Back *x, Adjoints *adj, const Inst *inst) {
     pass_back(x, made, adj);
 }
 
-/* Whether the second run of a call may stand anywhere in the reverse: it depends on its arguments only, and writes nothing. */
+/* Whether the second run of a call may stand anywhere in the reverse: it depends on its arguments only, and
+ * writes nothing. */
 static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reverse) {
     bool free = !inst_has(call, INST_AGAIN) && !reverse->uses_tape && call->nresults > 0;
     for (int i = 0; i < callee->leaves.count; i++) {
@@ -555,8 +559,8 @@ static Val *without_shadow(void *user, Builder *b, Val *v) {
     return is_object && is_diff(v) ? build_var(b, v->type->args[0], v->name, false) : NULL;
 }
 
-/* Shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their place. (It gives no
- * reference to that back: linearize.c refuses it.) */
+/* Shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their
+ * place. (It gives no reference to that back: linearize.c refuses it.) */
 static Val *dual_before(Inst *call, Val *dual) {
     Builder b = build_before(call);
     return build_place_again(&b, dual, without_shadow, NULL);

@@ -1,17 +1,20 @@
 /* Untaken: what was not chosen contributes exactly nothing.
  *
- * The side of a choice that was not taken, a loop without iterations, an element that nobody reads: their adjoints are zero. But zero
- * times the slope of a logarithm at 0, or times a product that overflowed, is no zero, and one NaN spoils the whole gradient. So where
- * an adjoint may be such a zero, and its factor may be infinite, the transposed product is a `scale` and the quotient a `ratio`, for
- * which zero stays zero; their own derivatives are of the same kind, so that it holds at any order.
+ * The side of a choice that was not taken, a loop without iterations, an element that nobody reads: their
+ * adjoints are zero. But zero times the slope of a logarithm at 0, or times a product that overflowed, is no
+ * zero, and one NaN spoils the whole gradient. So where an adjoint may be such a zero, and its factor may be
+ * infinite, the transposed product is a `scale` and the quotient a `ratio`, for which zero stays zero; their
+ * own derivatives are of the same kind, so that it holds at any order.
  *
- * An adjoint is firm if some use contributes to it whenever its region runs: then zero is a number like any other, and plain
- * arithmetic will do. A use in an `if` counts if all its regions have one; a use in a loop only if that surely iterates. Carried values are
- * taken to be firm until the contrary is found. The results of a function are firm if its caller says so.
+ * An adjoint is firm if some use contributes to it whenever its region runs: then zero is a number like any
+ * other, and plain arithmetic will do. A use in an `if` counts if all its regions have one; a use in a loop
+ * only if that surely iterates. Carried values are taken to be firm until the contrary is found. The results
+ * of a function are firm if its caller says so.
  *
- * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a parameter is taken to be so,
- * unless the function is itself a derivative: there it is what the function kept; and unless it is an element of a local array, into which the function has
- * stored what may have no value (the root of a negative number, as in a Cholesky factor of which a part is unused). */
+ * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a
+ * parameter is taken to be so, unless the function is itself a derivative: there it is what the function
+ * kept; and unless it is an element of a local array, into which the function has stored what may have no
+ * value (the root of a negative number, as in a Cholesky factor of which a part is unused). */
 #include "autodiff/ad.h"
 
 #include <math.h>
@@ -156,7 +159,8 @@ static void set_firm(Untaken *u, Val *v) {
 
 static void visit_region(Untaken *u, const Region *region);
 
-/* Takes back what became firm outside of `owner` since `mark`. What is inside stays as it is, whatever comes. */
+/* Takes back what became firm outside of `owner` since `mark`. What is inside stays as it is, whatever
+ * comes. */
 static void take_back(Untaken *u, const Inst *owner, int mark) {
     for (int i = mark; i < u->log.count; i++)
         if (!inst_contains(owner, u->log.at[i])) u->firm[u->log.at[i]->id] = false;
@@ -212,8 +216,9 @@ static void visit_loop(Untaken *u, const Inst *loop) {
         if (is_firm(u, loop->results[i]) && is_firm(u, body->params[i])) set_firm(u, loop->args[i]);
 }
 
-/* Memory but for some arrays (elements.c), and tapes, hold adjoints that may be zero; a function may not have used its argument; a select passes an adjoint on to one of
- * two; the factor of a scale is an adjoint of a first derivative, itself perhaps zero. */
+/* Memory but for some arrays (elements.c), and tapes, hold adjoints that may be zero; a function may not have
+ * used its argument; a select passes an adjoint on to one of two; the factor of a scale is an adjoint of a
+ * first derivative, itself perhaps zero. */
 static void visit_inst(Untaken *u, const Inst *inst) {
     if (inst->op == OP_if || inst->op == OP_switch) visit_branches(u, inst);
     if (inst->op == OP_loop) visit_loop(u, inst);

@@ -1,8 +1,9 @@
 /* Unzip: a linearized function falls into a primal and a differential half, control flow in both.
  *
- * The regions of the function become the primal half; the differential instructions move to regions of their own, under twins of
- * the control flow around them. The differential half goes on naming primal values of the regions it mirrors: that is made
- * legal by checkpoint. Primal loops with a twin get a counter, so that the reversed loop knows how often to run. */
+ * The regions of the function become the primal half; the differential instructions move to regions of their
+ * own, under twins of the control flow around them. The differential half goes on naming primal values of the
+ * regions it mirrors: that is made legal by checkpoint. Primal loops with a twin get a counter, so that the
+ * reversed loop knows how often to run. */
 #include "autodiff/ad.h"
 
 /* ---- splitting */

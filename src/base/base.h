@@ -1,11 +1,11 @@
 /* base: memory, names, containers, source text and numbers. Everything else stands on this folder.
  *
  * Memory comes from arenas and is never freed piece by piece. An arena is named by its lifetime: session
- * (names, types, prelude), module (tree, IR), scratch (one pass). All memory from an arena is zeroed, and zero is
- * a valid empty value for every container here.
+ * (names, types, prelude), module (tree, IR), scratch (one pass). All memory from an arena is zeroed, and
+ * zero is a valid empty value for every container here.
  *
- * Running out of memory, or a fault of Slope's own, unwinds to the nearest Trap, which every entry point of the
- * public API sets up: no function below it has to test for either. */
+ * Running out of memory, or a fault of Slope's own, unwinds to the nearest Trap, which every entry point of
+ * the public API sets up: no function below it has to test for either. */
 #ifndef SLOPE_BASE_H
 #define SLOPE_BASE_H
 
@@ -74,11 +74,11 @@ static inline void *arena_take_fixed(Arena *arena, size_t size) {
     return memset(taken, 0, size);
 }
 void *arena_copy(Arena *arena, const void *data, size_t size);
-/* An empty arena for the time of one pass: arena_free gives its memory back, and so does freeing the arena it came
- * from, in case the pass was left through the trap. */
+/* An empty arena for the time of one pass: arena_free gives its memory back, and so does freeing the arena it
+ * came from, in case the pass was left through the trap. */
 Arena *arena_scratch(Arena *arena);
-/* A copy of what is in it, from another allocator, to be put back where it was: what was taken since is gone then, and what was changed is
- * as before. At a time when no scratch is in use. NULL: no memory. */
+/* A copy of what is in it, from another allocator, to be put back where it was: what was taken since is gone
+ * then, and what was changed is as before. At a time when no scratch is in use. NULL: no memory. */
 typedef struct ArenaImage ArenaImage;
 ArenaImage *arena_save(const Arena *arena, Allocator allocator);
 void arena_restore(Arena *arena, const ArenaImage *image);
@@ -86,7 +86,8 @@ void arena_image_free(ArenaImage *image, Allocator allocator);
 void arena_fault(Arena *arena, const char *what) NORETURN; /* a fault of Slope's own */
 /* A fault too, but found by looking at what was made: only the program that it belongs to is spoilt. */
 void arena_malformed(Arena *arena, const char *what) NORETURN;
-/* A limit that is none of memory was passed, which has been reported: what is made so far is not to be used. */
+/* A limit that is none of memory was passed, which has been reported: what is made so far is not to be
+ * used. */
 void arena_give_up(Arena *arena) NORETURN;
 
 #define arena_new(arena, T)      ((T *)arena_take_fixed((arena), sizeof(T)))
@@ -177,7 +178,8 @@ bool map_has(const Map *map, uint64_t key);
 void map_put(Arena *arena, Map *map, uint64_t key, void *value); /* replaces */
 #define PTR_KEY(p) ((uint64_t)(uintptr_t)(p))
 
-/* A set of pointers to values found by content: hash-consing. `equal` compares a stored value with a candidate. */
+/* A set of pointers to values found by content: hash-consing. `equal` compares a stored value with a
+ * candidate. */
 typedef struct InternTable {
     void **slots;
     uint64_t *hashes;
@@ -210,7 +212,8 @@ double number_parse(const char *text, const char **end); /* decimal or 0x1.8p3 *
 float half_to_float(uint16_t bits);
 uint16_t half_from_float(float value); /* round to nearest even */
 uint16_t half_from_double(double value);
-/* The shortest decimal that reads back as the same number of that precision; always looks like a float ("1.0"). */
+/* The shortest decimal that reads back as the same number of that precision; always looks like a float
+ * ("1.0"). */
 typedef enum FloatWidth { WIDTH_half, WIDTH_float, WIDTH_double } FloatWidth;
 void text_float(Text *text, double value, FloatWidth width);
 

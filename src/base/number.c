@@ -1,7 +1,7 @@
 /* Numbers to text and back, whatever the locale of the process.
  *
- * The C library's strtod and printf are exact but write the decimal point of the current locale, so that the point
- * is exchanged on the way in and out. */
+ * The C library's strtod and printf are exact but write the decimal point of the current locale, so that the
+ * point is exchanged on the way in and out. */
 #include "base.h"
 
 #include <locale.h>

@@ -59,8 +59,8 @@ static int count_characters(Str s) {
     return n;
 }
 
-/* Counted from the place that was asked for last, if that is on the same line: messages tend to come in order, and a line
- * may be the whole file. */
+/* Counted from the place that was asked for last, if that is on the same line: messages tend to come in
+ * order, and a line may be the whole file. */
 static int column_at(SourceFile *file, int line, int start, int offset) {
     const char *text = file->text.at;
     if (file->asked_line != line || offset - start < file->asked - offset)

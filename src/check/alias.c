@@ -1,5 +1,5 @@
-/* Arguments of one call that are written and are the same variable, or parts of it that overlap: what the function then does is
- * not specified. Only what is certain is reported. */
+/* Arguments of one call that are written and are the same variable, or parts of it that overlap: what the
+ * function then does is not specified. Only what is certain is reported. */
 #include "check/checker.h"
 
 static const Expr *inside(const Expr *e) {

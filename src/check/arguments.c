@@ -1,4 +1,5 @@
-/* Which argument of a call goes to which parameter. Packs take any number: they share equally what the other parameters leave. */
+/* Which argument of a call goes to which parameter. Packs take any number: they share equally what the other
+ * parameters leave. */
 #include "check/checker.h"
 
 /* Without the one for the error. */

@@ -1,14 +1,16 @@
 /* Variables that are read though nothing can have written them, and `out` parameters that are left unwritten.
  *
- * A walk over the checked body that keeps, for the place it is at, the set of variables that some path from the start may
- * have written. A read of a variable that is not in the set is certainly a mistake, whatever the run: only those are
- * reported, once per variable. Where paths join the sets join; a place that cannot be reached has no paths. A loop is
- * gone through once: what is written anywhere in it may have been written when an iteration starts.
+ * A walk over the checked body that keeps, for the place it is at, the set of variables that some path from
+ * the start may have written. A read of a variable that is not in the set is certainly a mistake, whatever
+ * the run: only those are reported, once per variable. Where paths join the sets join; a place that cannot be
+ * reached has no paths. A loop is gone through once: what is written anywhere in it may have been written
+ * when an iteration starts.
  *
- * A variable that one branch of an `if` writes and the other does not is unsure after it. Often that is meant, and a
- * flag or an early exit tells the two apart; so a read counts only in the block of the declaration itself, and
- * any exit in between makes all sure again. So is one that some cases of a `switch` write and others do not; where there is
- * no `default`, no case at all is one more, unless the cases are those of an enum.
+ * A variable that one branch of an `if` writes and the other does not is unsure after it. Often that is
+ * meant, and a flag or an early exit tells the two apart; so a read counts only in the block of the
+ * declaration itself, and any exit in between makes all sure again. So is one that some cases of a `switch`
+ * write and others do not; where there is no `default`, no case at all is one more, unless the cases are
+ * those of an enum.
  *
  * Writing any part of a variable counts as writing it, and so does taking its address. */
 #include "check/checker.h"
@@ -428,7 +430,8 @@ static void walk_stmt(Walk *w, const Stmt *stmt) {
 
 /* ---- which variables are watched */
 
-/* A struct of nothing, or of such structs, has nothing to write, an Optional starts as none, alone or as half of a pair. */
+/* A struct of nothing, or of such structs, has nothing to write, an Optional starts as none, alone or as half
+ * of a pair. */
 static bool has_contents(Checker *c, const Type *type) {
     Layout layout;
     if (has_error(type) || type->kind == TYPE_optional || type->kind == TYPE_function) return false;

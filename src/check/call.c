@@ -1,9 +1,9 @@
 /* Calls: choosing among overloaded functions.
  *
- * Every candidate is tried: arguments are paired with parameters, generic arguments inferred, constraints tested, and the
- * costs of the conversions added up. The cheapest wins; ties are broken by the rules in `compare`. Trying changes
- * nothing; only the winner's arguments are converted. A candidate set can carry derivative operators: then the
- * translated signatures are what the arguments are matched with. */
+ * Every candidate is tried: arguments are paired with parameters, generic arguments inferred, constraints
+ * tested, and the costs of the conversions added up. The cheapest wins; ties are broken by the rules in
+ * `compare`. Trying changes nothing; only the winner's arguments are converted. A candidate set can carry
+ * derivative operators: then the translated signatures are what the arguments are matched with. */
 #include "check/checker.h"
 
 typedef enum Failure {
@@ -57,8 +57,8 @@ static const Type *inferable_type(const Expr *arg) {
     return arg->type;
 }
 
-/* A function object may be given to a derivative as it is, where a pair is wanted: it is a constant then. What type it must
- * have; NULL: it is none. */
+/* A function object may be given to a derivative as it is, where a pair is wanted: it is a constant then.
+ * What type it must have; NULL: it is none. */
 static const Type *as_constant(Checker *c, const Attempt *attempt, const Type *wanted, const Expr *arg) {
     if (!attempt->is_derivative || wanted->kind != TYPE_pair || !arg->type) return NULL;
     DeclVec *functions = scope_find(scope_inside(c, c->prelude), c->known.IMutatingFunc);
@@ -157,8 +157,8 @@ static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
     return true;
 }
 
-/* An interface value for a parameter `T t` is opened: T is then the type that it holds. Else T is the interface itself, of
- * which only methods can be called. */
+/* An interface value for a parameter `T t` is opened: T is then the type that it holds. Else T is the
+ * interface itself, of which only methods can be called. */
 static bool interface_fits(Checker *c, Attempt *attempt, int index) {
     Decl *decl = attempt->candidate->decl;
     const Type *bound = subst_find(attempt->subst, decl, index), *param = param_type(c, decl, index);
@@ -376,7 +376,8 @@ static bool implies(Checker *c, const Decl *a, const Decl *b, const Subst *b_as_
     return true;
 }
 
-/* Only functions whose parameters have the same types, but for the names of the generic ones, can be compared. */
+/* Only functions whose parameters have the same types, but for the names of the generic ones, can be
+ * compared. */
 static int compare_constraints(Checker *c, const Attempt *a, const Attempt *b, const Decl *da,
                                const Decl *db) {
     const Subst *b_as_a = renaming(c, da, db), *a_as_b = renaming(c, db, da);
@@ -553,7 +554,8 @@ static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, co
     else note(c, DIAG_note_candidate, loc, signature);
 }
 
-/* The only candidate that takes as many arguments, if their types just do not conform: that says more than a list. */
+/* The only candidate that takes as many arguments, if their types just do not conform: that says more than a
+ * list. */
 static const Attempt *only_by_count(const Candidates *list, const Attempt *attempts) {
     const Attempt *only = NULL;
     for (int i = 0; i < list->count; i++) {
@@ -671,7 +673,8 @@ static bool mentions_self(const Type *type, const Decl *interface) {
     return false;
 }
 
-/* A member of extension<T : I> T, on a value of I: opened like a parameter; else T is the interface itself. */
+/* A member of extension<T : I> T, on a value of I: opened like a parameter; else T is the interface
+ * itself. */
 static bool refuse_in_extension(Checker *c, Loc loc, const Attempt *attempt) {
     const Decl *decl = attempt->candidate->decl, *extension = decl->parent;
     const Type *target = decl_sema(c, (Decl *)(uintptr_t)extension)->target;

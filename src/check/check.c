@@ -332,7 +332,8 @@ static void warn_group_size(Checker *c, const Decl *func, const Decl *param) {
     note(c, DIAG_note_write_numthreads, func->loc);
 }
 
-/* A struct of which some field is told by the machine, as in `struct Input { uint3 id : SV_DispatchThreadID; }`. */
+/* A struct of which some field is told by the machine, as in `struct Input { uint3 id : SV_DispatchThreadID;
+ * }`. */
 static bool has_semantics(Checker *c, const Type *type) {
     if (type->kind != TYPE_struct) return false;
     DeclVec fields = check_all_fields(c, type);
@@ -397,8 +398,9 @@ static void check_entry_point(Checker *c, Decl *func) {
 
 /* ---- lookup from outside */
 
-/* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or "bwd_diff(f<float>)".
- * The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes; NULL after an error. */
+/* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or
+ * "bwd_diff(f<float>)". The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes;
+ * NULL after an error. */
 static Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
     c->unknown_in = NULL; /* who asks again is told again */
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
@@ -424,7 +426,8 @@ static void infer_from_wanted(Inference *inference, const Candidate *candidate, 
                     wanted->types.at[i]);
 }
 
-/* Explicit generic arguments, and those that follow from the types of parameters, must be all there are. With a `loc` it is told what they do not satisfy. */
+/* Explicit generic arguments, and those that follow from the types of parameters, must be all there are. With
+ * a `loc` it is told what they do not satisfy. */
 static bool complete_candidate(Checker *c, const Candidate *candidate, const Wanted *wanted,
                                const Subst **subst, Loc loc) {
     Decl *decl = candidate->decl;

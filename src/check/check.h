@@ -1,11 +1,13 @@
-/* check: names, types, overloads, conversions, generics, conformance, modules, attributes, derivative signatures.
+/* check: names, types, overloads, conversions, generics, conformance, modules, attributes, derivative
+ * signatures.
  *
- * The checker fills in the tree that syntax made. It is driven by demand: a declaration is checked when somebody needs
- * to know about it, so that the order of declarations never matters and an unused part of the prelude costs nothing.
- * A generic declaration is checked once, in its generic form; lowering specialises it by substitution.
+ * The checker fills in the tree that syntax made. It is driven by demand: a declaration is checked when
+ * somebody needs to know about it, so that the order of declarations never matters and an unused part of the
+ * prelude costs nothing. A generic declaration is checked once, in its generic form; lowering specialises it
+ * by substitution.
  *
- * After checking, expressions are of the kinds listed as "checked" in nodes.def, literals, and a few that keep their
- * form (select, assign, lambda, is, as, sizeof ...). */
+ * After checking, expressions are of the kinds listed as "checked" in nodes.def, literals, and a few that
+ * keep their form (select, assign, lambda, is, as, sizeof ...). */
 #ifndef SLOPE_CHECK_H
 #define SLOPE_CHECK_H
 
@@ -15,8 +17,9 @@ typedef struct Checker Checker;
 
 /* ---- generic arguments */
 
-/* Arguments for the parameters of `owner` (a generic declaration, or an interface, whose argument 0 is This), and
- * through `outer` for the generic declarations around it. Interned: equal substitutions are one pointer. NULL: none. */
+/* Arguments for the parameters of `owner` (a generic declaration, or an interface, whose argument 0 is This),
+ * and through `outer` for the generic declarations around it. Interned: equal substitutions are one pointer.
+ * NULL: none. */
 struct Subst {
     const Subst *outer;
     const Decl *owner;
@@ -51,7 +54,8 @@ typedef struct FuncSig {
     bool is_init; /* constructor: `this` is the result */
 } FuncSig;
 
-/* What the error of a function that throws goes to: its last parameter, `out Optional<E>`, which nobody writes. */
+/* What the error of a function that throws goes to: its last parameter, `out Optional<E>`, which nobody
+ * writes. */
 static inline bool sig_throws(const FuncSig *sig) {
     return sig->nparams > 0 && sig->params[sig->nparams - 1].is_error;
 }
@@ -240,10 +244,11 @@ typedef VEC(PreludeRow) PreludeRows;
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out);
 /* In the arena of `syntax`. Nothing is added to its names and sources while programs use them. */
 Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows);
-/* Before the first program: what its text names will be declared from the start, and is in that of the second. */
+/* Before the first program: what its text names will be declared from the start, and is in that of the
+ * second. */
 void library_expect(Library *library, const Names *names, Str text);
-/* Between programs: files that they had to read themselves are read, and what they asked for will be declared from the start. True: that is
- * more than before, so that checkers made earlier are not to be used again. */
+/* Between programs: files that they had to read themselves are read, and what they asked for will be declared
+ * from the start. True: that is more than before, so that checkers made earlier are not to be used again. */
 bool library_keep(Syntax *syntax, Library *library);
 bool library_is_ready(const Library *library); /* something is declared from the start */
 
@@ -277,7 +282,8 @@ const DeclVec *check_modules(Checker *checker);                     /* the prelu
 void check_add_conformances(Checker *checker); /* of -conformance; after the program is loaded */
 int check_semantic(
     Name name); /* 0 dispatch thread id, 1 group id, 2 group thread id, 3 group index; -1: none of them */
-/* Of an entry point: is this parameter told by the machine, or a struct of such values, and not set from outside? */
+/* Of an entry point: is this parameter told by the machine, or a struct of such values, and not set from
+ * outside? */
 bool check_takes_thread(Checker *checker, const Decl *param);
 
 /* The prelude declaration of that name. */
@@ -317,12 +323,12 @@ const Type *check_type_around(Checker *checker, const Type *nested); /* the stru
 /* conform.c */
 const Type *check_base(Checker *checker, const Type *type); /* what a struct inherits from; NULL: nothing */
 bool check_conforms(Checker *checker, const Type *type, const Type *interface, Witness *witness);
-/* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's arguments
- * and This. The subst of the result is complete. */
+/* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's
+ * arguments and This. The subst of the result is complete. */
 Satisfaction check_witness(Checker *checker, const Type *type, Decl *requirement,
                            const Subst *interface_subst);
-/* Concrete types that can stand behind an interface in the loaded modules, in a fixed order; generic types only as far
- * as somebody mentioned an instance with check_add_conformer. */
+/* Concrete types that can stand behind an interface in the loaded modules, in a fixed order; generic types
+ * only as far as somebody mentioned an instance with check_add_conformer. */
 typedef VEC(const Type *) TypeVec;
 const TypeVec *check_conformers(Checker *checker, const Type *interface);
 int check_add_conformer(Checker *checker, const Type *interface, const Type *type); /* its index */
@@ -360,7 +366,8 @@ bool has_default(
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
-/* Where the fields of check_all_fields are: bit fields that follow each other share a member of the record. */
+/* Where the fields of check_all_fields are: bit fields that follow each other share a member of the
+ * record. */
 typedef struct FieldSlot {
     int member;
     int bit_offset, bit_width; /* of a bit field */
@@ -400,7 +407,8 @@ void check_decl_body(Checker *checker, Decl *decl); /* of a function; initialise
 /* Signature with everything substituted, derivative operators applied. */
 FuncSig check_signature_of(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes, int nmodes,
                            bool bound_this);
-/* Only the arguments of the interface that a requirement stands in are substituted: with them it is differentiated. */
+/* Only the arguments of the interface that a requirement stands in are substituted: with them it is
+ * differentiated. */
 FuncSig check_generic_signature(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes,
                                 int nmodes, bool bound_this);
 /* Likewise, not differentiated; a pack that is known is as many parameters. */

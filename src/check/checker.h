@@ -206,7 +206,8 @@ Env env_for_head(Checker *c, Decl *decl); /* for its bases and constraints */
 
 /* ---- lookup.c */
 bool lookup_name(Env *env, Name name, Candidates *out);
-/* The same for what most names are, a variable or a parameter of the function; false: it may be something else. */
+/* The same for what most names are, a variable or a parameter of the function; false: it may be something
+ * else. */
 bool lookup_local(Env *env, Name name, Candidate *out);
 Decl *module_named(Checker *c, Decl *from, Name name); /* module.c: itself or an import; NULL: none */
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
@@ -288,8 +289,8 @@ const char *type_str(Checker *c, const Type *type);
 const char *declared_name(Checker *c, const Type *type); /* as where it is declared: without arguments */
 /* "1 argument", "2 to 3 arguments"; most -1: no limit. */
 const char *range_text(Checker *c, int least, int most, const char *noun);
-/* The type with its matrices (also in arrays) laid out in that way. Values are always row-major: column-major ones exist only
- * in memory, as the types of fields, elements and shader parameters. */
+/* The type with its matrices (also in arrays) laid out in that way. Values are always row-major: column-major
+ * ones exist only in memory, as the types of fields, elements and shader parameters. */
 const Type *type_with_major(Checker *c, const Type *type, bool column_major);
 
 /* ---- header.c */
@@ -445,7 +446,8 @@ void add_error_param(Checker *c, Env *env, Decl *func);
 Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written);  /* NULL: it cannot be called so */
 Decl *make_special(Checker *c, const Candidate *target, Decl *derivative); /* NULL: not for such functions */
 bool special_fits_around(Checker *c, Decl *special, const Subst *outer, const Subst **out);
-/* __func_extension __apply(primal); `outer`: arguments for what is around it, in terms of the primal's parameters. */
+/* __func_extension __apply(primal); `outer`: arguments for what is around it, in terms of the primal's
+ * parameters. */
 bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer);
 void place_apply(Checker *c, Decl *apply); /* of a method: it becomes one */
 void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc);
@@ -618,7 +620,8 @@ void check_differentiable_struct(Checker *c, Conformance *conformance);
 void library_open(Checker *c); /* the prelude is a module, with what programs before asked for */
 const PreludeFile *library_module(const Checker *c, Str name); /* that is imported by this name, or NULL */
 const PreludeFile *library_part(const Checker *c, Str name);   /* that such a module includes */
-/* Is the name one that other implementations of the language do not have? A program that declares it means its own alone. */
+/* Is the name one that other implementations of the language do not have? A program that declares it means
+ * its own alone. */
 bool library_adds(const Checker *c, Name name);
 void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */
 void library_extensions(Checker *c);                    /* of the files that all programs share */

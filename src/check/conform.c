@@ -1,8 +1,8 @@
 /* Conformance: which types conform to which interfaces, and by which of their members.
  *
- * A struct or extension declares conformances in its generic form; a query for a particular type finds the declaration and the
- * arguments that specialise it. How a requirement is met is found when first asked for, see satisfy.c. IDifferentiable is met by
- * built-in types without any declaration, see diff.c. */
+ * A struct or extension declares conformances in its generic form; a query for a particular type finds the
+ * declaration and the arguments that specialise it. How a requirement is met is found when first asked for,
+ * see satisfy.c. IDifferentiable is met by built-in types without any declaration, see diff.c. */
 #include "check/checker.h"
 
 /* ---- extensions */
@@ -58,8 +58,8 @@ static void index_both(Checker *c, const DeclVec *members, int from) {
     index_among(c, members, from, true);
 }
 
-/* Looking at an extension may need more files of the library, which have some too. One that is just being looked at, which is why we are
- * here, comes next time. */
+/* Looking at an extension may need more files of the library, which have some too. One that is just being
+ * looked at, which is why we are here, comes next time. */
 static void index_extensions(Checker *c) {
     if (c->unfinished_extensions.count) {
         DeclVec unfinished = c->unfinished_extensions;
@@ -154,7 +154,8 @@ static bool visit_extensions(Checker *c, const Decl *head, const Type *type, con
     return false;
 }
 
-/* What the base of a struct conforms to, the struct does as well: by what it inherits, or by members of its own. */
+/* What the base of a struct conforms to, the struct does as well: by what it inherits, or by members of its
+ * own. */
 typedef struct FromBase {
     Decl *head;
     const Subst *subst;
@@ -225,8 +226,8 @@ typedef struct Query {
     const Type *found;
 } Query;
 
-/* What is required of `This` may be met by the base, but not by what inherits from it: then that does not conform. To find out takes questions
- * whether it does; while they are asked, it does. */
+/* What is required of `This` may be met by the base, but not by what inherits from it: then that does not
+ * conform. To find out takes questions whether it does; while they are asked, it does. */
 enum { OF_BASE = 1, OF_BASE_BUSY, OF_BASE_MET, OF_BASE_NOT_MET };
 
 static bool holds_of_base(Checker *c, Conformance *conformance) {
@@ -283,7 +284,8 @@ typedef struct CachedWitness {
     Witness witness;
 } CachedWitness;
 
-/* Differentials can be made without arguments: those of built-in types, which are the same types, and those that were made. */
+/* Differentials can be made without arguments: those of built-in types, which are the same types, and those
+ * that were made. */
 static bool is_native_differential(Checker *c, const Type *type) {
     if (type->kind == TYPE_struct) return ((const Decl *)type->decl)->modifiers & MODIFIER_synthesized;
     return type->kind != TYPE_enum && is_differentiable_type(c, type);

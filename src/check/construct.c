@@ -1,8 +1,8 @@
 /* Making values: T(args), initialiser lists, default values.
  *
- * The result is an EXPR_construct with one argument per part (component, field, element; NULL: the default of that part),
- * a call of a constructor, or a conversion. A list without braces inside is read flat: a nested aggregate takes one value of its
- * type or as many items as it has parts. */
+ * The result is an EXPR_construct with one argument per part (component, field, element; NULL: the default of
+ * that part), a call of a constructor, or a conversion. A list without braces inside is read flat: a nested
+ * aggregate takes one value of its type or as many items as it has parts. */
 #include "check/checker.h"
 
 static Expr *construct_node(Checker *c, Loc loc, const Type *type) {
@@ -119,14 +119,16 @@ static bool all_bits(const DeclVec *fields) {
     return true;
 }
 
-/* Fields less visible than their struct are left out, wherever it is made, and so are bit fields between others. */
+/* Fields less visible than their struct are left out, wherever it is made, and so are bit fields between
+ * others. */
 static bool is_left_out(Checker *c, const DeclVec *fields, int index) {
     const Decl *field = fields->at[index];
     if (field->bits && !all_bits(fields)) return true;
     return decl_visibility(c, field) > decl_visibility(c, field->parent);
 }
 
-/* Why it takes fewer than one may think: the first field that is less visible, and the constructors that there are. */
+/* Why it takes fewer than one may think: the first field that is less visible, and the constructors that
+ * there are. */
 static void note_taken(Checker *c, const Type *type) {
     Candidates inits = {0};
     if (type->kind != TYPE_struct) return;
@@ -147,7 +149,8 @@ static void note_taken(Checker *c, const Type *type) {
 
 static bool takes_flat_items(Checker *c, const Type *type);
 
-/* `{ { ... }, ... }`: a list in first place is for the base, all of it. Gives the number of fields that are filled by it. */
+/* `{ { ... }, ... }`: a list in first place is for the base, all of it. Gives the number of fields that are
+ * filled by it. */
 static int fill_base(Env *env, Expr *e, const ExprVec *items, int next) {
     Checker *c = env->c;
     const Type *base = e->type->kind == TYPE_struct ? check_base(c, e->type) : NULL;
@@ -676,8 +679,8 @@ static bool is_zero(const Expr *e) {
     return (is_whole && e->number == 0) || (e->kind == EXPR_float && e->real == 0);
 }
 
-/* A list that would also be right with a value for each field, but is read flat, so that a number goes to one component of a vector. Where all
- * are zero that is the same. */
+/* A list that would also be right with a value for each field, but is read flat, so that a number goes to one
+ * component of a vector. Where all are zero that is the same. */
 static void warn_of_lanes(Env *env, const Expr *list, const Type *type) {
     Checker *c = env->c;
     DeclVec fields = check_all_fields(c, type);
@@ -773,7 +776,8 @@ static void check_items(Env *env, const Expr *list) {
     }
 }
 
-/* What was found out about a list once is kept: in nested lists each level would be tried again for each level around it. */
+/* What was found out about a list once is kept: in nested lists each level would be tried again for each
+ * level around it. */
 typedef struct ListCost {
     const Type *type;
     int cost;
@@ -838,7 +842,8 @@ static int bit_width_of(Checker *c, Decl *field) {
     return (int)decl_sema(c, field)->value;
 }
 
-/* Bit fields that follow each other share a word, lowest bits first, as long as they fit into the widest type among them. */
+/* Bit fields that follow each other share a word, lowest bits first, as long as they fit into the widest type
+ * among them. */
 FieldSlot *check_field_slots(Checker *c, const Type *type, const DeclVec *fields) {
     FieldSlot *slots = arena_array(c->arena, FieldSlot, fields->count ? fields->count : 1);
     const Type *word =

@@ -1,7 +1,7 @@
 /* What is part of what, by value.
  *
- * A struct must not contain itself. A value of an interface contains all types that can be in it: a type that has such a value as a
- * part is none of them, unless somebody puts it there, which is then an error. */
+ * A struct must not contain itself. A value of an interface contains all types that can be in it: a type that
+ * has such a value as a part is none of them, unless somebody puts it there, which is then an error. */
 #include "check/checker.h"
 
 typedef struct Containment {
@@ -29,7 +29,8 @@ static bool struct_contains(Checker *c, const Type *type, Containment *search) {
     return false;
 }
 
-/* Generic types that grow on the way down, S<T> with a field of S<S<T>>, are found by their declaration alone. */
+/* Generic types that grow on the way down, S<T> with a field of S<S<T>>, are found by their declaration
+ * alone. */
 static bool contains(Checker *c, const Type *type, Containment *search) {
     if (map_has(&search->seen, PTR_KEY(type))) return false;
     map_put(c->arena, &search->seen, PTR_KEY(type), c);

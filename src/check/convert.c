@@ -1,7 +1,7 @@
 /* Conversions: which are implicit, what each costs in overload resolution, and the nodes that perform them.
  *
- * The costs reproduce the rankings of the language: splatting is almost free, widening beats changing signedness, that
- * beats going to floating point, and everything that may lose information comes last. */
+ * The costs reproduce the rankings of the language: splatting is almost free, widening beats changing
+ * signedness, that beats going to floating point, and everything that may lose information comes last. */
 #include "check/checker.h"
 
 #include <math.h>
@@ -144,7 +144,8 @@ static int upcast_cost(Checker *c, const Type *from, const Type *to) {
     return COST_none;
 }
 
-/* Is there an implicit conversion by a constraint: where To(From) implicit; an enum, whichever it is, to bool? */
+/* Is there an implicit conversion by a constraint: where To(From) implicit; an enum, whichever it is, to
+ * bool? */
 static bool is_promised(Checker *c, const Type *from, const Type *to) {
     bool generic = ((from->flags | to->flags) & TYPE_HAS_PARAM) != 0;
     if (!generic || from->kind == TYPE_expand || to->kind == TYPE_expand) return false;
@@ -163,7 +164,8 @@ static int optional_depth(const Type *type) {
     return depth;
 }
 
-/* Is what may be in the one converted to what may be in the other? Of fewer optionals, the whole is the value. */
+/* Is what may be in the one converted to what may be in the other? Of fewer optionals, the whole is the
+ * value. */
 static bool maps_optional(const Type *from, const Type *to) {
     return from->kind == TYPE_optional && optional_depth(from) >= optional_depth(to);
 }
@@ -223,7 +225,8 @@ int type_conversion_cost(Env *env, const Type *from, const Type *to) {
     return cost >= 0 ? cost : struct_like_cost(env, from, to);
 }
 
-/* What it costs that a constructor of one parameter takes a value of that type, and its generic arguments then. */
+/* What it costs that a constructor of one parameter takes a value of that type, and its generic arguments
+ * then. */
 static int init_cost(Env *env, Decl *init, const Type *from, const Subst **subst) {
     Checker *c = env->c;
     FuncSig *sig = signature_of(c, init);
@@ -239,8 +242,8 @@ static int init_cost(Env *env, Decl *init, const Type *from, const Subst **subst
     return type_conversion_cost(env, from, check_subst(c, sig->params[0].type, *subst));
 }
 
-/* A constructor marked __implicit_conversion(cost), of the type or of an extension, that makes `to` from `from`: of several the one whose parameter
- * fits best, then the cheapest. */
+/* A constructor marked __implicit_conversion(cost), of the type or of an extension, that makes `to` from
+ * `from`: of several the one whose parameter fits best, then the cheapest. */
 static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
     Checker *c = env->c;
     Candidates inits = {.name = c->known.__init};
@@ -577,7 +580,8 @@ bool type_can_cast(Env *env, const Type *from, const Type *to) {
 
 static bool is_integral(const Type *t) { return type_is_integer(t) || t->kind == TYPE_bool; }
 
-/* Numbers of which some are of a generic type that can only be built in: converted once the types are known. */
+/* Numbers of which some are of a generic type that can only be built in: converted once the types are
+ * known. */
 static bool are_generic_numbers(Checker *c, const Type *from, const Type *to) {
     bool generic = ((from->flags | to->flags) & TYPE_HAS_PARAM) != 0;
     if (!generic || !is_builtin_operand(c, from) || !is_builtin_operand(c, to)) return false;

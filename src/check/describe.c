@@ -172,7 +172,8 @@ static const char *interface_with(Checker *c, Decl *space, Name name, const Decl
     return NULL;
 }
 
-/* The first interface that is visible and has such a member: of this module, of those it imports, of the library. */
+/* The first interface that is visible and has such a member: of this module, of those it imports, of the
+ * library. */
 void suggest_for_member(Env *env, const Type *type, Name name) {
     Checker *c = env->c;
     Decl *module = decl_module(env->decl);

@@ -1,4 +1,5 @@
-/* Derivatives of functions: their signatures, the operators that name them, the attributes that provide them. */
+/* Derivatives of functions: their signatures, the operators that name them, the attributes that provide
+ * them. */
 #include "check/checker.h"
 
 /* ---- signatures */
@@ -13,7 +14,8 @@ static const Type *pair_of(Checker *c, const Type *type) {
     return type_wrap(c->types, TYPE_pair, type);
 }
 
-/* Of a type that is known to be differentiable; an error if that was told by a constraint that has errors itself. */
+/* Of a type that is known to be differentiable; an error if that was told by a constraint that has errors
+ * itself. */
 static const Type *differential_of(Checker *c, const Type *type) {
     const Type *differential = check_differential(c, type);
     return differential ? differential : ERROR_TYPE(c);
@@ -213,7 +215,8 @@ static bool signatures_agree(Checker *c, const FuncSig *wanted, const FuncSig *h
     return true;
 }
 
-/* Arguments for `derivative` in terms of the parameters of `primal`; false: their generics do not correspond. */
+/* Arguments for `derivative` in terms of the parameters of `primal`; false: their generics do not
+ * correspond. */
 static bool align(Checker *c, Decl *primal, Decl *derivative, const Subst *outer, const Subst **subst) {
     int n = generic_count(derivative);
     *subst = outer;
@@ -225,7 +228,8 @@ static bool align(Checker *c, Decl *primal, Decl *derivative, const Subst *outer
     return true;
 }
 
-/* A derivative whose parameters are not those of the primal: its arguments are given, or follow from the signature that is wanted. */
+/* A derivative whose parameters are not those of the primal: its arguments are given, or follow from the
+ * signature that is wanted. */
 static bool align_by_types(Checker *c, const Candidate *derivative, const FuncSig *wanted,
                            const Subst **subst) {
     int n = generic_count(derivative->decl);
@@ -287,7 +291,8 @@ static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKi
     return matches_by(c, primal, candidate, kind, by_types, out);
 }
 
-/* One whose signature agrees by implicit conversions and defaults is called by a function that is made for it. */
+/* One whose signature agrees by implicit conversions and defaults is called by a function that is made for
+ * it. */
 static bool matches_nearly(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind,
                            FuncRef *out) {
     if (generic_count(primal) || (candidate->decl->flags & DECL_DERIV_METHOD)) return false;
@@ -490,8 +495,8 @@ static bool same_special(Checker *c, Decl *a, Decl *b) {
            check_subst_subst(c, decl_sema(c, b)->special_of.subst, same.subst) == of;
 }
 
-/* For some specialisations of a generic function, or, in an extension of some instances of a type, of a method: the derivative belongs to
- * what stands for them. */
+/* For some specialisations of a generic function, or, in an extension of some instances of a type, of a
+ * method: the derivative belongs to what stands for them. */
 static void resolve_special(Checker *c, Decl *primal, const Candidates *targets, Decl *derivative,
                             LinkKind kind) {
     DeclVec *specials = &decl_sema(c, primal)->specials;
@@ -661,7 +666,8 @@ static bool takes_values(Checker *c, const FuncSig *flat) {
     return false;
 }
 
-/* Of what gives references and no values there is nothing to be reversed: its forward derivative serves both modes. */
+/* Of what gives references and no values there is nothing to be reversed: its forward derivative serves both
+ * modes. */
 static bool gives_references_only(Checker *c, Decl *func) {
     FuncSig sig = flat_signature(c, signature_of(c, func));
     bool values = takes_values(c, &sig) || is_diff(c, sig.result, sig.result_no_diff);
@@ -878,7 +884,8 @@ static Expr *function_operand(Env *env, Expr *a) {
     return node;
 }
 
-/* fwd_diff(f), again differentiated: what stands for it if that is written by hand; f itself if it is made. */
+/* fwd_diff(f), again differentiated: what stands for it if that is written by hand; f itself if it is
+ * made. */
 static Decl *derivative_behind(Checker *c, Decl *func, const Candidates *list) {
     Decl *behind = func;
     for (int i = 0; i < list->nmodes && behind->kind == DECL_func; i++) {
@@ -921,8 +928,8 @@ static bool is_plain_number(const Type *type) {
     return type_is_scalar(type->kind == TYPE_vector ? type->args[0] : type);
 }
 
-/* A function on integers may be marked, so that others can call it; its own derivative is nothing. One that gives a float, or
- * nothing, may have gradients of what it refers to. */
+/* A function on integers may be marked, so that others can call it; its own derivative is nothing. One that
+ * gives a float, or nothing, may have gradients of what it refers to. */
 static void warn_constant(Checker *c, const Expr *e, Decl *func) {
     if (func->kind != DECL_func) return;
     const FuncSig *sig = signature_of(c, func);

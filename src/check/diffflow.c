@@ -1,19 +1,23 @@
-/* The derivative data-flow check: in a differentiable function no derivative may be lost unless the program says so.
+/* The derivative data-flow check: in a differentiable function no derivative may be lost unless the program
+ * says so.
  *
- * The checked body is walked from start to end, once for all instances of a generic function. Each value is known to
- * carry a derivative or not, and has a list of losses: calls of functions without derivative, whose arguments carried one and
- * on whose result the value depends. Where a value with losses reaches an output of the function, the lost derivative
- * matters, and the call is an error unless it stands under no_diff. Storing a value that carries a derivative where none can
- * be kept (a buffer, a global, a no_diff field) is an error unless it is detached. What does not reach an output, or is
- * compared, or becomes an integer, has no derivative to lose: not a word about it.
+ * The checked body is walked from start to end, once for all instances of a generic function. Each value is
+ * known to carry a derivative or not, and has a list of losses: calls of functions without derivative, whose
+ * arguments carried one and on whose result the value depends. Where a value with losses reaches an output of
+ * the function, the lost derivative matters, and the call is an error unless it stands under no_diff. Storing
+ * a value that carries a derivative where none can be kept (a buffer, a global, a no_diff field) is an error
+ * unless it is detached. What does not reach an output, or is compared, or becomes an integer, has no
+ * derivative to lose: not a word about it.
  *
- * Variables are followed through each of their fields and lanes, elements of arrays together. Where paths join, values join;
- * a loop is walked until nothing is added at its head, which ends because only finitely many calls can be lost. It begins with what was found
- * the last time, when loops around it come to it again, so that loops in loops take their sum, not their product. Where even that takes too
- * long, as values move on by one variable in each round, the search ends and says so.
+ * Variables are followed through each of their fields and lanes, elements of arrays together. Where paths
+ * join, values join; a loop is walked until nothing is added at its head, which ends because only finitely
+ * many calls can be lost. It begins with what was found the last time, when loops around it come to it again,
+ * so that loops in loops take their sum, not their product. Where even that takes too long, as values move on
+ * by one variable in each round, the search ends and says so.
  *
- * A function with a custom derivative for one mode only can be called from functions that are differentiable in both. That is
- * an error once the other mode of such a caller is asked for: what was found is kept, and looked up for each request. */
+ * A function with a custom derivative for one mode only can be called from functions that are differentiable
+ * in both. That is an error once the other mode of such a caller is asked for: what was found is kept, and
+ * looked up for each request. */
 #include "check/flow.h"
 
 /* A loss that counts in one mode only. */

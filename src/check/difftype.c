@@ -1,8 +1,9 @@
 /* Differentiable types: which they are, and what their Differential is.
  *
- * Built-in types are differentiable by structure. A struct says so; its Differential is the one it names, or is made here:
- * a struct nested in it with a field of the same name for each differentiable field. If that would have just the same
- * fields with the same types, the struct is its own Differential. Generic structs are treated once, in generic form. */
+ * Built-in types are differentiable by structure. A struct says so; its Differential is the one it names, or
+ * is made here: a struct nested in it with a field of the same name for each differentiable field. If that
+ * would have just the same fields with the same types, the struct is its own Differential. Generic structs
+ * are treated once, in generic form. */
 #include "check/checker.h"
 
 /* Is it known now what it will be when generic arguments are? */
@@ -180,7 +181,8 @@ static Decl *make_differential(Checker *c, Decl *decl, const Type *type) {
     return made;
 }
 
-/* It belongs to what states the conformance: in an extension there may be more differentiable fields than in the struct. */
+/* It belongs to what states the conformance: in an extension there may be more differentiable fields than in
+ * the struct. */
 const Type *synthesize_assoc(Checker *c, const Conformance *conformance, Decl *assoc) {
     const Type *type = conformance->type;
     bool wanted = assoc->name == c->known.Differential && assoc->parent->name == c->known.IDifferentiable &&

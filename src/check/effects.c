@@ -1,9 +1,10 @@
-/* Effects: does a function change memory that others see? And does it read what has a derivative by a function's own word, or by
- * a reference, so that derivatives come out although none go in?
+/* Effects: does a function change memory that others see? And does it read what has a derivative by a
+ * function's own word, or by a reference, so that derivatives come out although none go in?
  *
- * Such memory is a buffer, what a pointer leads to, a global variable. It is changed by assignments, by arguments for out and inout
- * parameters, by the library's functions on buffers, and by functions that do one of these. What is called by way of an interface
- * is not known, and counts as harmless: this is for warnings. */
+ * Such memory is a buffer, what a pointer leads to, a global variable. It is changed by assignments, by
+ * arguments for out and inout parameters, by the library's functions on buffers, and by functions that do one
+ * of these. What is called by way of an interface is not known, and counts as harmless: this is for
+ * warnings. */
 #include "check/checker.h"
 
 typedef struct Search {

@@ -1,8 +1,9 @@
 /* expand and each, and the ends of packs.
  *
- * An expansion in generic code is one node: its pattern is checked once, and evaluated for each element when specialised. Over a tuple
- * whose elements are known it is taken apart at once: the pattern is checked for each element, and the expansion is a list of what came
- * out (EXPR_expand without a pattern), which is spliced into the list that it stands in. */
+ * An expansion in generic code is one node: its pattern is checked once, and evaluated for each element when
+ * specialised. Over a tuple whose elements are known it is taken apart at once: the pattern is checked for
+ * each element, and the expansion is a list of what came out (EXPR_expand without a pattern), which is
+ * spliced into the list that it stands in. */
 #include "check/checker.h"
 
 static Expr *not_a_pack(Env *env, const Expr *e) {

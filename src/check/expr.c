@@ -1,5 +1,6 @@
-/* Expressions. check_term turns what the parser built into checked nodes (see nodes.def): a value, a type, a namespace or
- * an overloaded function; operators, members, calls, conversions and constructors have files of their own. */
+/* Expressions. check_term turns what the parser built into checked nodes (see nodes.def): a value, a type, a
+ * namespace or an overloaded function; operators, members, calls, conversions and constructors have files of
+ * their own. */
 #include "check/checker.h"
 
 Expr *error_expr(Checker *c, Loc loc) {
@@ -452,7 +453,8 @@ static Expr *check_sizeof(Env *env, Expr *e) {
     return e;
 }
 
-/* no_diff stands before an expression whose last step is a call, a subscript, a constructor or an operator. */
+/* no_diff stands before an expression whose last step is a call, a subscript, a constructor or an
+ * operator. */
 static bool ends_in_call(const Expr *e) {
     while (e->kind == EXPR_paren) e = e->a;
     switch ((ExprKind)e->kind) {

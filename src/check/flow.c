@@ -1,5 +1,5 @@
-/* Values of the derivative data-flow check, and sets of variables. Nothing here is ever changed once it is made: joining and
- * replacing give new values that share what stays the same. */
+/* Values of the derivative data-flow check, and sets of variables. Nothing here is ever changed once it is
+ * made: joining and replacing give new values that share what stays the same. */
 #include "check/flow.h"
 
 /* ---- losses */

@@ -1,5 +1,6 @@
-/* Inside of the derivative data-flow check: what is known about the derivative of a value while a body is walked.
- * flow.c has the values, flowexpr.c, flowpointer.c and flowcall.c what expressions do to them, diffflow.c statements and messages. */
+/* Inside of the derivative data-flow check: what is known about the derivative of a value while a body is
+ * walked. flow.c has the values, flowexpr.c, flowpointer.c and flowcall.c what expressions do to them,
+ * diffflow.c statements and messages. */
 #ifndef SLOPE_FLOW_H
 #define SLOPE_FLOW_H
 
@@ -36,8 +37,8 @@ typedef struct Loss {
     const LossStep *path;
 } Loss;
 
-/* NULL: a constant. Without parts, what is said holds for the whole value; with them, each part has its own: fields of a
- * struct, lanes of a vector, rows of a matrix; the elements of an array are one part together. */
+/* NULL: a constant. Without parts, what is said holds for the whole value; with them, each part has its own:
+ * fields of a struct, lanes of a vector, rows of a matrix; the elements of an array are one part together. */
 typedef struct Flow {
     bool carries; /* a derivative */
     const Loss *losses;
@@ -56,8 +57,8 @@ const Flow *flow_lost(Arena *arena, const Flow *flow);     /* its losses alone; 
 const Flow *flow_indirect(Arena *arena, const Flow *flow); /* the same, as a part of something */
 bool flow_moves(const Flow *flow); /* does it carry a derivative, or would it but for a call? */
 const Loss *loss_add(Arena *arena, const Loss *losses, const Loss *loss);
-/* The variables of a body, by number: a tree that is never changed, so that a copy costs nothing and parts that are the
- * same in both are joined at once. NULL: constants only. */
+/* The variables of a body, by number: a tree that is never changed, so that a copy costs nothing and parts
+ * that are the same in both are joined at once. NULL: constants only. */
 typedef struct FlowVars FlowVars;
 enum { MAX_FLOW_VARS = 1 << 20 };
 const Flow *vars_get(const FlowVars *vars, int index);

@@ -1,5 +1,6 @@
-/* The derivative data-flow check: calls. What goes in comes out, if the function that is called has a derivative; if not, and
- * something went in, the call is a loss. Reading and writing properties are calls as well. */
+/* The derivative data-flow check: calls. What goes in comes out, if the function that is called has a
+ * derivative; if not, and something went in, the call is a loss. Reading and writing properties are calls as
+ * well. */
 #include "check/flow.h"
 
 typedef struct FlowArg {
@@ -72,8 +73,8 @@ static uint8_t lost_modes(Checker *c, Decl *func, uint8_t wanted) {
     if ((wanted & LOST_fwd) && !check_is_differentiable(c, func, DIFF_fwd)) lost |= LOST_fwd;
     if ((wanted & LOST_bwd) && !check_is_differentiable(c, func, DIFF_bwd)) lost |= LOST_bwd;
     Decl *target = check_differentiated(c, func);
-    /* A function with one custom derivative serves in that mode: an error only when the other is asked for. One that is
-     * marked as forward only is not good enough. */
+    /* A function with one custom derivative serves in that mode: an error only when the other is asked for.
+     * One that is marked as forward only is not good enough. */
     bool marked = (target->flags & (DECL_FWD | DECL_BWD)) != 0;
     return lost && marked ? wanted : lost;
 }
@@ -97,7 +98,8 @@ static bool is_detach(const Decl *callee) {
            strcmp(callee->sema->op->text, "detach") == 0;
 }
 
-/* Some of what it computes has a derivative that is not that of its arguments: what is taken as a constant is not lost. */
+/* Some of what it computes has a derivative that is not that of its arguments: what is taken as a constant is
+ * not lost. */
 static bool reads_source(FlowWalk *w, const FlowCall *call) {
     return call->derived && call->derived == call->callee &&
            check_has_effect(w->c, call->callee, EFFECT_source);
@@ -134,7 +136,8 @@ static bool has_outputs(FlowWalk *w, const FlowCall *call) {
     return gives_derivative(w, call);
 }
 
-/* Its derivative comes from elsewhere: by a reference, or as its author says, who knows what becomes of what it takes. */
+/* Its derivative comes from elsewhere: by a reference, or as its author says, who knows what becomes of what
+ * it takes. */
 static bool is_source(FlowWalk *w, const FlowCall *call, bool refers) {
     if (call->derived != call->callee) return false;
     check_derivatives(w->c, call->callee);
@@ -144,7 +147,8 @@ static bool is_source(FlowWalk *w, const FlowCall *call, bool refers) {
     return sema->bwd.decl || refers;
 }
 
-/* What a function writes by itself, if it gives nothing back: buffers, globals; NULL: nothing that others see. */
+/* What a function writes by itself, if it gives nothing back: buffers, globals; NULL: nothing that others
+ * see. */
 static const char *written_memory(FlowWalk *w, const FlowCall *call) {
     const Expr *object = call->site->a;
     bool sets = call->callee->flavour == FUNC_set,
@@ -157,7 +161,8 @@ static const char *written_memory(FlowWalk *w, const FlowCall *call) {
                    : format_text(w->c->arena, "memory by '%s'", function_name(w->c, call->callee));
 }
 
-/* A place that cannot hold a derivative, or a function that writes memory which others see, takes the value away. */
+/* A place that cannot hold a derivative, or a function that writes memory which others see, takes the value
+ * away. */
 static void check_memory(FlowWalk *w, const FlowCall *call) {
     const Type *plain = NULL;
     const char *where = NULL;
@@ -171,7 +176,8 @@ static void check_memory(FlowWalk *w, const FlowCall *call) {
     if (where) flow_report_stored(w, &loss);
 }
 
-/* The derivative of a generic function that is made, and not written, goes through whatever is differentiable in an instance. */
+/* The derivative of a generic function that is made, and not written, goes through whatever is differentiable
+ * in an instance. */
 static const Subst *subst_if_made(Checker *c, Decl *func, const Subst *subst) {
     if (!func || func->kind != DECL_func) return NULL;
     check_derivatives(c, func);
@@ -314,8 +320,8 @@ static FlowArg argument(FlowWalk *w, const Expr *e) {
     return (FlowArg){(e->flags & EXPR_PLACE) ? e : NULL, flow_expr(w, e)};
 }
 
-/* The operators of the prelude are differentiable for every type with arithmetic; whether they are for this one is up to the
- * method behind. */
+/* The operators of the prelude are differentiable for every type with arithmetic; whether they are for this
+ * one is up to the method behind. */
 static Decl *behind_operator(Checker *c, const Expr *e) {
     static const char *const methods[][2] = {{"operator+", "add"},
                                              {"operator-", "sub"},
@@ -354,8 +360,8 @@ static const Flow *flow_tuple(FlowWalk *w, const FlowCall *call) {
     return made;
 }
 
-/* A parameter of function type is taken to be differentiable: it is judged where it is known. So is what the prelude demands
- * of types with arithmetic. */
+/* A parameter of function type is taken to be differentiable: it is judged where it is known. So is what the
+ * prelude demands of types with arithmetic. */
 const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     Checker *c = w->c;
     bool known = e->decl->kind == DECL_func,

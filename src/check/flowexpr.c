@@ -18,7 +18,8 @@ static bool could_hold(FlowWalk *w, const Type *type) {
     return facts->diff || facts->holds;
 }
 
-/* A reference to elsewhere is no value that could have been differentiable; but where it is kept, its counterpart must have a place too. */
+/* A reference to elsewhere is no value that could have been differentiable; but where it is kept, its
+ * counterpart must have a place too. */
 static bool keeps(FlowWalk *w, const Type *type) {
     return could_hold(w, type) || is_ptr_differentiable_type(w->c, type);
 }
@@ -75,7 +76,8 @@ static int field_number(FlowWalk *w, const Type *type, const Decl *field) {
     return -1;
 }
 
-/* Does this field hold a derivative? Where nobody knows what was written for the Differential, that was told: it does. */
+/* Does this field hold a derivative? Where nobody knows what was written for the Differential, that was told:
+ * it does. */
 static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
     TypeFacts *facts = facts_of(w, type);
     int number = facts->diff ? field_number(w, type, field) : -1;
@@ -358,7 +360,8 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
 
 /* ---- expressions */
 
-/* The `this` that a field is in, in another field of it or an element of one; NULL: it is elsewhere, or no_diff says what it is. */
+/* The `this` that a field is in, in another field of it or an element of one; NULL: it is elsewhere, or
+ * no_diff says what it is. */
 static const Expr *this_around(const Expr *e) {
     while (e->kind != EXPR_this) {
         bool is_field =
@@ -404,7 +407,8 @@ static const Flow *flow_field(FlowWalk *w, const Expr *e, const Flow *object) {
     return flow_as(w, constant_field(w, e, flow_whole(w->arena, part)), e->type);
 }
 
-/* The variable outside of the function that a field or element is in, or that it is; NULL: it is elsewhere, or no_diff says what it is. */
+/* The variable outside of the function that a field or element is in, or that it is; NULL: it is elsewhere,
+ * or no_diff says what it is. */
 static const Decl *global_around(const Expr *e) {
     for (;; e = e->a) {
         bool is_name = e->kind == EXPR_decl && e->decl->kind == DECL_var;

@@ -1,10 +1,12 @@
-/* Functions that are given to functions which differentiate them: what has no derivative, or loses one, is an error where it is given.
+/* Functions that are given to functions which differentiate them: what has no derivative, or loses one, is an
+ * error where it is given.
  *
  *     float slope(functype(float) -> float f, float x) { var p = diffPair(x); bwd_diff(f)(p, 1.0); return p.d; }
  *     slope((float x) => plain(x), 1.0)
  *
- * Calls are noted as they are checked; what becomes of a parameter is known when all bodies are. One is differentiated by the operators, by a
- * derivative that takes it, and by a function that it is handed on to. The functions of the library that take functions all do it, and say how. */
+ * Calls are noted as they are checked; what becomes of a parameter is known when all bodies are. One is
+ * differentiated by the operators, by a derivative that takes it, and by a function that it is handed on to.
+ * The functions of the library that take functions all do it, and say how. */
 #include "check/flow.h"
 
 /* Beside LOST_fwd and LOST_bwd: in the one that it has, or that is cheaper; backward, and that forward. */

@@ -1,9 +1,9 @@
-/* The derivative data-flow check: raw pointers into variables of the function. What is there keeps its derivative, whichever way it is read or written;
- * all other memory behind pointers holds constants.
+/* The derivative data-flow check: raw pointers into variables of the function. What is there keeps its
+ * derivative, whichever way it is read or written; all other memory behind pointers holds constants.
  *
- * Whether pointers lead to variables is followed from one pointer variable to the next, but not to which: what is written goes, as far as anybody
- * here knows, into each variable whose address was taken, and what is read comes from any of them. Autodiff follows the addresses exactly,
- * and says where it cannot. */
+ * Whether pointers lead to variables is followed from one pointer variable to the next, but not to which:
+ * what is written goes, as far as anybody here knows, into each variable whose address was taken, and what is
+ * read comes from any of them. Autodiff follows the addresses exactly, and says where it cannot. */
 #include "check/flow.h"
 
 static const Decl *root_of(const FlowWalk *w, const Expr *place) {

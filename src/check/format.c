@@ -1,8 +1,9 @@
 /* The text of printf against the values that follow it.
  *
- * A conversion prints any value; one of several numbers (a vector, a matrix, an array, a struct, a pair) is printed number by
- * number by the same conversion. So types are hardly ever wrong: what is wrong is a conversion without a value, a value
- * without a conversion, a conversion that does not exist, a value that has no text, and a fraction that is dropped. */
+ * A conversion prints any value; one of several numbers (a vector, a matrix, an array, a struct, a pair) is
+ * printed number by number by the same conversion. So types are hardly ever wrong: what is wrong is a
+ * conversion without a value, a value without a conversion, a conversion that does not exist, a value that
+ * has no text, and a fraction that is dropped. */
 #include "check/checker.h"
 
 const Expr *check_text_literal(const Expr *e) {

@@ -1,11 +1,13 @@
-/* __func_extension __apply(f)(params) -> Tuple<R, Context>: a forward pass that keeps a context, whose call operator is the backward
- * derivative. It becomes what [ForwardPass] and [BackwardDerivative] are: two functions are made,
+/* __func_extension __apply(f)(params) -> Tuple<R, Context>: a forward pass that keeps a context, whose call
+ * operator is the backward derivative. It becomes what [ForwardPass] and [BackwardDerivative] are: two
+ * functions are made,
  *
  *   R pass(params, out Context state) { let both = apply(params); state = both._1; return both._0; }
  *   void bwd(pairs, dResult, Context state) { var dx = {}; state(dx, dResult); x = diffPair(x.p, dx); }
  *
- * and nothing behind knows the difference. The apply of a method is a method itself, of an extension that is made around it; there the two
- * functions are static, and take the object as their first parameter. In the same way a derivative whose signature only nearly agrees is adapted. */
+ * and nothing behind knows the difference. The apply of a method is a method itself, of an extension that is
+ * made around it; there the two functions are static, and take the object as their first parameter. In the
+ * same way a derivative whose signature only nearly agrees is adapted. */
 #include "check/checker.h"
 
 typedef struct Maker {
@@ -306,8 +308,8 @@ static bool can_be_called(Checker *c, const FuncSig *wanted, Decl *written) {
             type_converts(&env, have->result, wanted->result));
 }
 
-/* A derivative that can be called with what is wanted: by implicit conversions, and defaults for parameters beyond.
- * R name(wanted) { return written(wanted); } stands for it. */
+/* A derivative that can be called with what is wanted: by implicit conversions, and defaults for parameters
+ * beyond. R name(wanted) { return written(wanted); } stands for it. */
 Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written) {
     if (written->kind != DECL_func || !written->name || generic_count(written) > 0 ||
         !can_be_called(c, wanted, written))
@@ -360,8 +362,8 @@ bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer) {
 
 /* ---- specialisations */
 
-/* A function is named with its arguments. A method has such a derivative in an extension of some instances of its type, or outside, where one of
- * them is named. */
+/* A function is named with its arguments. A method has such a derivative in an extension of some instances of
+ * its type, or outside, where one of them is named. */
 static bool may_be_special(const Candidate *target, const Decl *derivative) {
     const Decl *func = target->decl, *home = decl_type_around(func), *around = decl_type_around(derivative);
     int n = generic_count(func);
@@ -386,8 +388,8 @@ static void place_special(Maker *m, const Candidate *target) {
     extension->target = type_expr(c, m->loc, check_subst(c, type, m->subst));
 }
 
-/* Those specialisations: arguments in terms of the parameters of what stands for them, `own`, and of those of the extension. NULL: there are none,
- * or it is all of them. */
+/* Those specialisations: arguments in terms of the parameters of what stands for them, `own`, and of those of
+ * the extension. NULL: there are none, or it is all of them. */
 static const Subst *special_pattern(Checker *c, const Candidate *target, Decl *extension, const Subst *own) {
     Decl *func = target->decl, *home = decl_type_around(func);
     int n = generic_count(func);
@@ -398,8 +400,8 @@ static const Subst *special_pattern(Checker *c, const Candidate *target, Decl *e
     return n ? subst_new(c, outer, func, args, n) : outer;
 }
 
-/* R f<P>(...) { return f<pattern>(...); } stands for those of f that a derivative is given for: P are its parameters. That of a method is a
- * method of the extension. */
+/* R f<P>(...) { return f<pattern>(...); } stands for those of f that a derivative is given for: P are its
+ * parameters. That of a method is a method of the extension. */
 Decl *make_special(Checker *c, const Candidate *target, Decl *derivative) {
     Decl *func = target->decl;
     if (!may_be_special(target, derivative)) return NULL;

@@ -1,9 +1,11 @@
-/* Functions as arguments: what fits a parameter `functype(P...) -> R`, and what its type tells about generic parameters.
+/* Functions as arguments: what fits a parameter `functype(P...) -> R`, and what its type tells about generic
+ * parameters.
  *
- * A function fits, a lambda, or an object with a call operator: whatever is known when the program is compiled. Its parameters are
- * just P, its result R or something that converts to it. What differs from the wanted type in its result or in what is no_diff, and
- * derivatives, are put into a lambda that does just the call; an object that holds data must be of the wanted type as it is, but for
- * no_diff, which whoever calls it sees to. So must a function that throws: lambdas do not. */
+ * A function fits, a lambda, or an object with a call operator: whatever is known when the program is
+ * compiled. Its parameters are just P, its result R or something that converts to it. What differs from the
+ * wanted type in its result or in what is no_diff, and derivatives, are put into a lambda that does just the
+ * call; an object that holds data must be of the wanted type as it is, but for no_diff, which whoever calls
+ * it sees to. So must a function that throws: lambdas do not. */
 #include "check/checker.h"
 
 bool type_mentions(const Type *type, const Decl *owner) {
@@ -32,7 +34,8 @@ static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *su
                      parts.count);
 }
 
-/* The functions that an argument may stand for: overloads, or the call operators of an object. NULL: it is no function. */
+/* The functions that an argument may stand for: overloads, or the call operators of an object. NULL: it is no
+ * function. */
 static const Candidates *functions_of(Checker *c, const Expr *arg) {
     if (arg->kind == EXPR_overload) return arg->candidates;
     if (!arg->type || arg->type->kind != TYPE_struct) return NULL;
@@ -51,7 +54,8 @@ static const Type *with_known(const Inference *inference, const Type *pattern) {
     return check_subst(c, pattern, subst_new(c, NULL, inference->owner, args, inference->nargs));
 }
 
-/* Are the parameters, as far as they are known, those of this function? Then `subst` has its generic arguments. */
+/* Are the parameters, as far as they are known, those of this function? Then `subst` has its generic
+ * arguments. */
 static bool takes_known(const Inference *inference, const Candidate *candidate, const FuncSig *sig,
                         const Type *wanted, const Subst **subst) {
     Checker *c = inference->c;
@@ -74,7 +78,8 @@ static bool takes_known(const Inference *inference, const Candidate *candidate, 
     return true;
 }
 
-/* A single function that is not generic tells all there is, early; of others the one that takes what is known by then. */
+/* A single function that is not generic tells all there is, early; of others the one that takes what is known
+ * by then. */
 void infer_from_function(Inference *inference, const Type *pattern, const Expr *arg, bool early) {
     Checker *c = inference->c;
     const Candidates *list = functions_of(c, arg);
@@ -227,8 +232,8 @@ void note_function_holds(Checker *c, const Expr *e) {
     if (functions_of(c, e) && !holds_nothing(c, e)) note(c, DIAG_note_functype_captures, 0);
 }
 
-/* A parameter that is passed on where another type says what is no_diff: by a lambda, which names the parameter, as one that holds data
- * is passed as it is. */
+/* A parameter that is passed on where another type says what is no_diff: by a lambda, which names the
+ * parameter, as one that holds data is passed as it is. */
 static Expr *pass_on(Env *env, Expr *e, const Type *to) {
     Expr *node = call_in_lambda(env, e->loc, e, to);
     const Expr *param = e;

@@ -210,8 +210,8 @@ static Decl *needs_type(Checker *c, const Type *bound) {
     return NULL;
 }
 
-/* Can an interface be the argument for `param` of `decl`, as such? Not if a constraint promises what only a type has. Says so if
- * `loc` is given. */
+/* Can an interface be the argument for `param` of `decl`, as such? Not if a constraint promises what only a
+ * type has. Says so if `loc` is given. */
 bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc loc) {
     for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++) {
         const Constraint *constraint = &decl->generics->constraints.at[i];
@@ -238,7 +238,8 @@ static bool mentions_param(const Checker *c, const Type *type, const Type *param
     return false;
 }
 
-/* Two values of one interface need not hold the same type, so that `param` is what one of them holds only if it is the only one. */
+/* Two values of one interface need not hold the same type, so that `param` is what one of them holds only if
+ * it is the only one. */
 bool check_opens(Checker *c, const FuncSig *sig, const Type *param) {
     int opened = sig->has_this && sig->this_type == param, others = opened && sig->this_pass != PASS_in;
     for (int i = 0; i < sig->nparams; i++) {
@@ -278,8 +279,9 @@ static bool value_fits(const Type *param, const Type *given) {
            (type_is_integer(param) || param->kind == TYPE_bool);
 }
 
-/* The argument for a parameter, if `arg` is the kind of thing that it stands for; for a bool a number is converted. `value_type`: of
- * a value, as it was written, or NULL. NULL: it is not, which is told if `loc` is given. */
+/* The argument for a parameter, if `arg` is the kind of thing that it stands for; for a bool a number is
+ * converted. `value_type`: of a value, as it was written, or NULL. NULL: it is not, which is told if `loc` is
+ * given. */
 const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Type *arg,
                             const Type *value_type, Loc loc) {
     const char *name = owner->name ? owner->name->text : "?";
@@ -529,7 +531,8 @@ const Type *known_equal(Checker *c, const Type *assoc) {
     return root && root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
 }
 
-/* What a parameter is said to be. An associated type is rewritten to the parameter, not the other way round (known_equal). */
+/* What a parameter is said to be. An associated type is rewritten to the parameter, not the other way round
+ * (known_equal). */
 static const Type *equation_in(Checker *c, const Decl *decl, const Type *param) {
     if (!decl->generics) return NULL;
     ensure_generics(c, (Decl *)(uintptr_t)decl);
@@ -553,7 +556,8 @@ static const Type *next_equal(Checker *c, const Type *type) {
     return equal;
 }
 
-/* where T == U, U == int: inside, T is int. Of a pack it is said of every element. In a circle, all are the one that is met again first. */
+/* where T == U, U == int: inside, T is int. Of a pack it is said of every element. In a circle, all are the
+ * one that is met again first. */
 static const Type *known_param(Checker *c, const Type *type) {
     Map seen = {0};
     for (const Type *equal; (equal = next_equal(c, type)); type = equal) {
@@ -591,7 +595,8 @@ const Type *known_type(Checker *c, const Type *type) {
     return check_subst(c, type, subst);
 }
 
-/* where countof(P) == N, where D == 1: of numbers the same equation, and nothing else, is known in its body. */
+/* where countof(P) == N, where D == 1: of numbers the same equation, and nothing else, is known in its
+ * body. */
 static bool stated_equal(Checker *c, const Type *number, const Type *other) {
     if (!is_number(number) || !is_number(other)) return false;
     for (const Decl *d = c->context; d; d = d->parent)
@@ -628,7 +633,8 @@ static void copy_constraints(Checker *c, const Generics *from, Generics *to, con
     }
 }
 
-/* The generic parameters of `from` for `to` as well; what stands there for those of `from`, inside of `outer`. */
+/* The generic parameters of `from` for `to` as well; what stands there for those of `from`, inside of
+ * `outer`. */
 const Subst *copy_generics(Checker *c, Decl *from, Decl *to, const Subst *outer) {
     ensure_generics(c, from);
     int n = generic_count(from);

@@ -1,7 +1,7 @@
 /* Headers: what must be known about a declaration before it can be used. Bodies come later, see stmt.c.
  *
- * Everything here is computed when first asked for. A declaration that needs itself for its own header (an alias of
- * itself, a variable whose inferred type depends on it) is found `busy` and reported. */
+ * Everything here is computed when first asked for. A declaration that needs itself for its own header (an
+ * alias of itself, a variable whose inferred type depends on it) is found `busy` and reported. */
 #include "check/checker.h"
 
 Sema *decl_sema(Checker *c, Decl *decl) {
@@ -489,7 +489,8 @@ static Decl *made_from_ref(Checker *c, Decl *owner, Decl *ref, FuncFlavour flavo
     return made;
 }
 
-/* `ref { return place; }` serves as get, which reads the place, as set, which writes it, and as a function that gives its address. */
+/* `ref { return place; }` serves as get, which reads the place, as set, which writes it, and as a function
+ * that gives its address. */
 static void split_ref_accessor(Checker *c, Decl *owner, Decl *ref) {
     ensure_header(c, ref);
     for (FuncFlavour flavour = FUNC_get; flavour <= FUNC_set; flavour++)

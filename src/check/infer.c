@@ -1,8 +1,8 @@
 /* Inferring generic arguments from the types of arguments.
  *
- * A pattern (the type of a parameter) is matched against an actual type; parameters of `owner` that it meets are bound.
- * Several arguments for one parameter are joined like the operands of an operator. What does not match structurally is
- * left to the conversions, which are tried once the arguments are known. */
+ * A pattern (the type of a parameter) is matched against an actual type; parameters of `owner` that it meets
+ * are bound. Several arguments for one parameter are joined like the operands of an operator. What does not
+ * match structurally is left to the conversions, which are tried once the arguments are known. */
 #include "check/checker.h"
 
 /* ---- joining */

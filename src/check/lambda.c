@@ -1,6 +1,6 @@
-/* Lambdas. Each becomes a struct with one field per captured variable and a method operator(); it conforms to IFunc with
- * its own signature. Variables are captured by value when the lambda is made, and are constants inside; a pack of them is
- * a tuple. */
+/* Lambdas. Each becomes a struct with one field per captured variable and a method operator(); it conforms to
+ * IFunc with its own signature. Variables are captured by value when the lambda is made, and are constants
+ * inside; a pack of them is a tuple. */
 #include "check/checker.h"
 
 struct LambdaState {

@@ -1,15 +1,16 @@
 /* The library: prelude/, in Slang, of which each program has its own copy of the part that it uses.
  *
- * What is declared where is known since the build, see library_index. The checker writes what it finds out into the tree, so trees
- * cannot be shared. Tokens can: of the files that most programs use, a session reads the tokens once, and nothing of that changes any
- * more, however many programs use it. The other files are read by a program that mentions one of their declarations; between
- * programs, the session reads those that were mentioned, for the next ones (library_keep). A program
- * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Those that
- * earlier programs asked for, or that the text of the first one names, are declared from the start, headers checked, since such a start is made once and used by many programs, one
- * after the other (driver/ready.c). Three kinds
- * are not found by their own name: extensions (those of a file are declared when it is read: there are few, and what they add can
- * be named by who reads the file alone), derivatives of other functions (by the name of these), and what stands for a built-in type
- * (by its kind). */
+ * What is declared where is known since the build, see library_index. The checker writes what it finds out
+ * into the tree, so trees cannot be shared. Tokens can: of the files that most programs use, a session reads
+ * the tokens once, and nothing of that changes any more, however many programs use it. The other files are
+ * read by a program that mentions one of their declarations; between programs, the session reads those that
+ * were mentioned, for the next ones (library_keep). A program parses a declaration when it is first asked for
+ * by name: a small program touches a few dozen of more than a thousand. Those that earlier programs asked
+ * for, or that the text of the first one names, are declared from the start, headers checked, since such a
+ * start is made once and used by many programs, one after the other (driver/ready.c). Three kinds are not
+ * found by their own name: extensions (those of a file are declared when it is read: there are few, and what
+ * they add can be named by who reads the file alone), derivatives of other functions (by the name of these),
+ * and what stands for a built-in type (by its kind). */
 #include "check/checker.h"
 
 typedef struct Row {
@@ -48,7 +49,8 @@ struct Library {
 /* Those that most programs use. */
 static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "diff.slang", "math.slang",
                                            "operators.slang", "vector.slang", NULL};
-/* What these declare under a name that others have too is for types of their own, which nobody has before the file is read: it comes with it. */
+/* What these declare under a name that others have too is for types of their own, which nobody has before the
+ * file is read: it comes with it. */
 static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
 /* Modules of their own: what they declare is there for who imports them. */
 static const char *const module_files[] = {"glsl.slang", NULL};
@@ -129,7 +131,8 @@ static void make_ready(Uses *uses) {
     for (int i = 0; i < uses->count; i++) uses->ready[i] |= uses->asked[i];
 }
 
-/* Asked for by name, and not by who looks at all. What comes with a file, if it is read, is no part of a start. */
+/* Asked for by name, and not by who looks at all. What comes with a file, if it is read, is no part of a
+ * start. */
 static void note_asked(const Library *library, const Rows *rows) {
     for (int i = 0; rows && i < rows->count; i++)
         if (!is_among(typed_files, &library->texts[library->rows.at[rows->at[i]].file]))

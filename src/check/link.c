@@ -1,11 +1,12 @@
-/* Linking: `extern` declares what another module defines and marks `export`; a default may stand for it until then.
+/* Linking: `extern` declares what another module defines and marks `export`; a default may stand for it until
+ * then.
  *
  *   extern struct Model : IModel = Plain;    export struct Model : IModel = Deep;
  *   extern static const int count = 4;       export static const int count = 8;
  *   extern float f(float x);                 export float f(float x) { ... }
  *
- * All of it happens before anything is checked: an extern type becomes another name for the exported one, an extern constant
- * has its value, an extern function calls it. Afterwards nobody needs to know. */
+ * All of it happens before anything is checked: an extern type becomes another name for the exported one, an
+ * extern constant has its value, an extern function calls it. Afterwards nobody needs to know. */
 #include "check/checker.h"
 
 /* ---- finding */

@@ -1,7 +1,8 @@
 /* Finding declarations by name: from a place outwards, in a namespace, in a type.
  *
- * Functions of all enclosing scopes are candidates together; anything else hides what is farther out. Members of a type come
- * from its declaration, its base struct, its extensions and, last, from the interfaces it conforms to. */
+ * Functions of all enclosing scopes are candidates together; anything else hides what is farther out. Members
+ * of a type come from its declaration, its base struct, its extensions and, last, from the interfaces it
+ * conforms to. */
 #include "check/checker.h"
 
 void candidates_add(Checker *c, Candidates *list, Candidate candidate) {
@@ -25,8 +26,8 @@ void type_vec_add_once(Checker *c, TypeVec *types, const Type *type) {
     vec_push(c->arena, types, type);
 }
 
-/* In an interface, else in those that it inherits: each once, by its shortest way. A redeclared requirement hides the inherited
- * one. */
+/* In an interface, else in those that it inherits: each once, by its shortest way. A redeclared requirement
+ * hides the inherited one. */
 static void from_interface(Checker *c, const Type *interface, const Type *self, Name name, int distance,
                            Candidates *out) {
     TypeVec queue = {0};
@@ -48,7 +49,8 @@ static void from_interface(Checker *c, const Type *interface, const Type *self, 
     }
 }
 
-/* How far a member of an extension is from the type: extensions of that very type are nearest, those of any type farthest. */
+/* How far a member of an extension is from the type: extensions of that very type are nearest, those of any
+ * type farthest. */
 static int extension_distance(Checker *c, Decl *extension) {
     if (generic_count(extension) == 0) return 1;
     return decl_sema(c, extension)->target->kind == TYPE_param ? 3 : 2;
@@ -113,7 +115,8 @@ static uint64_t inherited_bits(Checker *c, Sema *sema) {
     return sema->inherited_bits = bits;
 }
 
-/* From the interfaces that a struct or an extension names: of `type`, from which `self` may inherit. Most names are no members at all, and this is quickly seen. */
+/* From the interfaces that a struct or an extension names: of `type`, from which `self` may inherit. Most
+ * names are no members at all, and this is quickly seen. */
 static void from_named(Checker *c, Decl *source, const Type *type, const Type *self, Name name,
                        Candidates *out) {
     const Subst *subst = NULL;
@@ -130,7 +133,8 @@ static void from_named(Checker *c, Decl *source, const Type *type, const Type *s
     }
 }
 
-/* What a concrete type inherits from the interfaces it names, or its base does: default implementations and static constants. */
+/* What a concrete type inherits from the interfaces it names, or its base does: default implementations and
+ * static constants. */
 static void from_conformances(Checker *c, const Type *self, Name name, Candidates *out) {
     int before = out->count;
     for (const Type *type = self; type && out->count == before; type = check_base(c, type)) {
@@ -241,8 +245,8 @@ static void from_names(Checker *c, Scope *scope, Name name, int distance, Candid
     if (found) add_all(c, out, found, subst_identity(c, scope->decl), distance);
 }
 
-/* Members named without an object belong to `this`. Static members and types need none. Bases and constraints of a declaration
- * see what is written in it, not what it inherits: that is what they decide. */
+/* Members named without an object belong to `this`. Static members and types need none. Bases and constraints
+ * of a declaration see what is written in it, not what it inherits: that is what they decide. */
 static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
     if (env->head == scope->decl) {
         from_names(env->c, scope, name, distance, out);
@@ -383,7 +387,8 @@ static bool note_nearest(Checker *c, Name name, const NameVec *names) {
 
 enum { MAX_SEARCHES = 200 };
 
-/* What might be meant is looked for among all names that can be seen: not where nobody listens, and not for each of very many. */
+/* What might be meant is looked for among all names that can be seen: not where nobody listens, and not for
+ * each of very many. */
 static bool is_worth_a_search(Checker *c) {
     const Diags *diags = c->diags;
     bool listens = !diags->muted && (!diags->limit || diags->errors <= diags->limit);

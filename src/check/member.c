@@ -240,8 +240,8 @@ static Expr *accessor_named(Env *env, Expr *e, Expr *a) {
     return list->count ? expr_from_candidates(env, e, list) : NULL;
 }
 
-/* o.A.member: of the associated type that belongs to what is in the interface value o. What is known is a bound of A; its
- * `This` is the A of that value, whichever it is. */
+/* o.A.member: of the associated type that belongs to what is in the interface value o. What is known is a
+ * bound of A; its `This` is the A of that value, whichever it is. */
 static Expr *member_of_associated(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     const Type *bound = a->type_value, *self = a->type_other;
@@ -491,7 +491,8 @@ static Expr *not_generic(Env *env, const Expr *e) {
     return error_expr(env->c, e->loc);
 }
 
-/* Where a type argument is that of memory, row_major and column_major are part of it; values know no layout. */
+/* Where a type argument is that of memory, row_major and column_major are part of it; values know no
+ * layout. */
 static bool keeps_layout(Checker *c, const Expr *generic) {
     const Decl *decl = generic->decl;
     if (generic->kind != EXPR_type || !decl) return decl && (decl->flags & DECL_PRELUDE);

@@ -1,7 +1,8 @@
-/* Numbers that depend on generic parameters: sizes and values in types, and what they become once the parameters are known.
+/* Numbers that depend on generic parameters: sizes and values in types, and what they become once the
+ * parameters are known.
  *
- * A sum of products is kept in a normal form (type.h), so that N + 1 and 1 + N are one node. Everything else is an operator
- * applied to nodes, opaque until all of them are numbers. */
+ * A sum of products is kept in a normal form (type.h), so that N + 1 and 1 + N are one node. Everything else
+ * is an operator applied to nodes, opaque until all of them are numbers. */
 #include "check/checker.h"
 
 /* Beyond the operators of the language. */
@@ -192,7 +193,8 @@ static const Type *number_of(Env *env, Expr *e) {
     }
 }
 
-/* A checked expression as a node of the type language; NULL: it is not constant, or, as 1 / 0, has no value. */
+/* A checked expression as a node of the type language; NULL: it is not constant, or, as 1 / 0, has no
+ * value. */
 const Type *number_node(Env *env, Expr *checked) {
     const Type *number = number_of(env, checked);
     bool open = number && number->kind == TYPE_apply && !(number->flags & TYPE_HAS_PARAM);

@@ -1,6 +1,6 @@
-/* Operators. Built-in types (and generic parameters that can only be built-in) are handled here directly, as EXPR_builtin
- * and EXPR_update, unless the program declares an operator for just these types; everything else is a call of a global function named `operator+`
- * and so on. */
+/* Operators. Built-in types (and generic parameters that can only be built-in) are handled here directly, as
+ * EXPR_builtin and EXPR_update, unless the program declares an operator for just these types; everything else
+ * is a call of a global function named `operator+` and so on. */
 #include "check/checker.h"
 
 static bool is_shape(const Type *t) { return t->kind == TYPE_vector || t->kind == TYPE_matrix; }
@@ -169,8 +169,8 @@ static Expr *call_if_exact(Env *env, Loc loc, Candidates *list, Expr *a, Expr *b
     return exact ? call : NULL;
 }
 
-/* An operator that the program declares for built-in types goes before what they can do by themselves, if it takes these operands as they are;
- * NULL: there is none. */
+/* An operator that the program declares for built-in types goes before what they can do by themselves, if it
+ * takes these operands as they are; NULL: there is none. */
 static Expr *own_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Checker *c = env->c;
     const DeclVec *own = own_operators(c, op);
@@ -345,8 +345,8 @@ static bool is_none_comparison(const Expr *e, const Expr *a, const Expr *b) {
            (b->type->kind == TYPE_optional && a->type->kind == TYPE_none);
 }
 
-/* A user may define | or ~ for an enum; what the prelude has for numbers does not count. Values of cases are constants, which
- * no function makes. */
+/* A user may define | or ~ for an enum; what the prelude has for numbers does not count. Values of cases are
+ * constants, which no function makes. */
 static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
     if (c->header && c->header->kind == DECL_case) return NULL;
@@ -590,7 +590,8 @@ static bool parts_writable(Env *env, Expr *parts, Loc loc) {
     return true;
 }
 
-/* A tuple for these parts: of their types, or of numbers, which are converted one by one when they are stored. */
+/* A tuple for these parts: of their types, or of numbers, which are converted one by one when they are
+ * stored. */
 static Expr *check_parts_value(Env *env, Expr *value, const Type *type) {
     if (value->kind == EXPR_list) return coerce_list(env, value, type);
     Expr *b = check_value(env, value);
@@ -777,8 +778,8 @@ static void join_choices(Checker *c, Expr *e) {
     }
 }
 
-/* From the right, since the type of a choice depends on what follows it; then the chain is one node again, or some, where
- * the types change on the way or vectors choose by lanes. */
+/* From the right, since the type of a choice depends on what follows it; then the chain is one node again, or
+ * some, where the types change on the way or vectors choose by lanes. */
 Expr *check_select(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *condition = check_value(env, e->a), *value = check_term(env, e->b);

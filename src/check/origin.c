@@ -1,7 +1,8 @@
 /* Associated types of interface values: `o.D d = o.make(); o.run(d);`.
  *
- * The type D depends on what is in o. Wherever such a value goes back to a method, it must have come from the same variable, which is
- * what is followed here: a local variable of such a type remembers the variable that its type was taken from. */
+ * The type D depends on what is in o. Wherever such a value goes back to a method, it must have come from the
+ * same variable, which is what is followed here: a local variable of such a type remembers the variable that
+ * its type was taken from. */
 #include "check/checker.h"
 
 /* The local variable or parameter that an expression names; NULL: something else. */
@@ -40,7 +41,8 @@ static bool is_tied(Checker *c, const Type *type, const Subst *subst) {
            given->name != c->known.Differential;
 }
 
-/* A generic function that opens one of its arguments: what is of its associated types must have come from there. */
+/* A generic function that opens one of its arguments: what is of its associated types must have come from
+ * there. */
 static bool require_opened(Env *env, const Decl *decl, const FuncSig *sig, const Subst *subst,
                            const ExprVec *args) {
     for (int i = 0; i < args->count && i < sig->nparams; i++) {
@@ -57,7 +59,8 @@ static bool require_opened(Env *env, const Decl *decl, const FuncSig *sig, const
     return true;
 }
 
-/* Parameters of a requirement that is called on an interface value: what was its associated type must be so still. */
+/* Parameters of a requirement that is called on an interface value: what was its associated type must be so
+ * still. */
 bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, const Subst *subst, Expr *object,
                      const ExprVec *args) {
     if (decl->generics && !(decl->flags & DECL_PRELUDE) && !require_opened(env, decl, sig, subst, args))
@@ -72,7 +75,8 @@ bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, const Subst
     return true;
 }
 
-/* A differentiable method that gives an associated type which may have no derivative, in a function that is differentiated. */
+/* A differentiable method that gives an associated type which may have no derivative, in a function that is
+ * differentiated. */
 bool refuse_lost_associated(Env *env, Loc loc, const Decl *decl, const FuncSig *sig, const Expr *call) {
     Checker *c = env->c;
     const uint32_t differentiable = DECL_FWD | DECL_BWD;

@@ -1,9 +1,10 @@
 /* Packs: lists of types or of numbers whose length is known only once a declaration is specialised.
  *
- * A pack is a TYPE_pack of its elements; or TYPE_expand of a pattern that mentions packs by TYPE_each. An element of a TYPE_pack may
- * itself be a TYPE_expand: so many elements as its packs have. A parameter that is a pack occurs only under TYPE_each, TYPE_slice and
- * TYPE_at; as an argument it is `expand each P`, which makes equal lists one node. Ends are pushed down to the parameters: the first
- * of `expand Box<each P>` is Box of the first of P. */
+ * A pack is a TYPE_pack of its elements; or TYPE_expand of a pattern that mentions packs by TYPE_each. An
+ * element of a TYPE_pack may itself be a TYPE_expand: so many elements as its packs have. A parameter that is
+ * a pack occurs only under TYPE_each, TYPE_slice and TYPE_at; as an argument it is `expand each P`, which
+ * makes equal lists one node. Ends are pushed down to the parameters: the first of `expand Box<each P>` is
+ * Box of the first of P. */
 #include "check/checker.h"
 
 const Type *pack_expand(Checker *c, const Type *pattern) {

@@ -1,5 +1,5 @@
-/* --portable: declarations that other compilers of the language refuse. What is found in the middle of something else is told there, by
- * diag_portable. */
+/* --portable: declarations that other compilers of the language refuse. What is found in the middle of
+ * something else is told there, by diag_portable. */
 #include "check/checker.h"
 
 static bool has_body(const Decl *property) {

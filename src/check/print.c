@@ -1,12 +1,12 @@
-/* The checked program as text, for `slope dump --after check`: the source again, with everything said that the checker
- * found out.
+/* The checked program as text, for `slope dump --after check`: the source again, with everything said that
+ * the checker found out.
  *
  *     int y = f(<float>x, this.k);              // float f(float a, int b = 2)
  *
- * Every variable has its type. `<T>e` is a conversion that the checker put in; members of the object are written with
- * `this`; an argument or a part that is left out is `default`; T{...} is a value made from its parts. The functions that a
- * statement calls are listed beside it as they are declared, with generic arguments behind in brackets. Expressions are
- * in print_expr.c. */
+ * Every variable has its type. `<T>e` is a conversion that the checker put in; members of the object are
+ * written with `this`; an argument or a part that is left out is `default`; T{...} is a value made from its
+ * parts. The functions that a statement calls are listed beside it as they are declared, with generic
+ * arguments behind in brackets. Expressions are in print_expr.c. */
 #include "check/print.h"
 
 enum { CALLEE_COLUMN = 56 };

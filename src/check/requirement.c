@@ -1,5 +1,6 @@
-/* Does a type provide all that the interfaces it names require? What is missing is told requirement by requirement, with the
- * signature that was expected and the nearest member that is there; all of it in one message per base that is named. */
+/* Does a type provide all that the interfaces it names require? What is missing is told requirement by
+ * requirement, with the signature that was expected and the nearest member that is there; all of it in one
+ * message per base that is named. */
 #include "check/checker.h"
 
 typedef struct Missing {
@@ -151,7 +152,8 @@ static void check_value_size(Checker *c, const Conformance *conformance, Loc loc
     note(c, DIAG_note_required_here, ((const Decl *)conformance->interface->decl)->loc);
 }
 
-/* dzero, dadd and dmul are made where they are not written; one that is written with another signature is not used. */
+/* dzero, dadd and dmul are made where they are not written; one that is written with another signature is not
+ * used. */
 static void check_unused(Checker *c, Conformance *conformance, Decl *interface) {
     const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
     for (int i = 0; i < interface->members.count; i++) {
@@ -175,7 +177,8 @@ static bool is_written(Checker *c, Conformance *conformance, const Decl *interfa
     return false;
 }
 
-/* A zero and a sum that are made go through the differentiable fields of a Differential, and there may be none. */
+/* A zero and a sum that are made go through the differentiable fields of a Differential, and there may be
+ * none. */
 static void check_sums(Checker *c, Conformance *conformance, const Decl *interface) {
     const Type *differential = check_differential(c, conformance->type);
     if (!differential || differential->kind != TYPE_struct) return;

@@ -1,9 +1,10 @@
 /* How a type meets the requirements of an interface.
  *
- * A requirement is looked at as the conforming declaration would state it: `This` and the interface's arguments are known, its own
- * generic parameters are those of a copy of its header. It is met by a member of that name with just this signature, and
- * else by anything that can be called in its place: then the copy gets a body that does so. Members of the declaration that
- * states the conformance come first, so that a type may conform twice to a generic interface, by two extensions. */
+ * A requirement is looked at as the conforming declaration would state it: `This` and the interface's
+ * arguments are known, its own generic parameters are those of a copy of its header. It is met by a member of
+ * that name with just this signature, and else by anything that can be called in its place: then the copy
+ * gets a body that does so. Members of the declaration that states the conformance come first, so that a type
+ * may conform twice to a generic interface, by two extensions. */
 #include "check/checker.h"
 
 typedef struct Placed {
@@ -43,7 +44,8 @@ static Placed place_requirement(Checker *c, Conformance *conformance, Decl *requ
     return placed;
 }
 
-/* The implementation's own generic parameters, replaced by the requirement's; false: it has others, or asks for more. */
+/* The implementation's own generic parameters, replaced by the requirement's; false: it has others, or asks
+ * for more. */
 static bool align_generics(Checker *c, const Placed *placed, Decl *decl, const Subst **subst) {
     int wanted = generic_count(placed->copy), have = generic_count(decl);
     if (wanted != have) return false;
@@ -64,7 +66,8 @@ static void met_by_copy(Checker *c, const Placed *placed) {
     met_by(placed, SATISFY_decl, placed->copy, subst_identity(c, placed->conformance->decl));
 }
 
-/* A member of the struct that the conforming one inherits from takes that as `this`: it can be called, not stand for it. */
+/* A member of the struct that the conforming one inherits from takes that as `this`: it can be called, not
+ * stand for it. */
 static bool is_of_base(Checker *c, const Placed *placed, const Decl *member) {
     const Type *type = placed->conformance->type, *owner = this_type_of(c, member->parent);
     return type->kind == TYPE_struct && owner->kind == TYPE_struct && owner->decl != type->decl &&
@@ -176,7 +179,8 @@ static bool same_signature(Checker *c, const FuncSig *wanted, const FuncSig *hav
     return true;
 }
 
-/* Functions that can be called where the requirement is; those that are generic with its arguments, if `given`. */
+/* Functions that can be called where the requirement is; those that are generic with its arguments, if
+ * `given`. */
 static Candidates callable_methods(Checker *c, const Placed *placed, const FuncSig *sig, bool given) {
     const Placed *p = placed;
     Expr *self = stand_in(c, p->conformance->loc, p->conformance->type, sig->this_pass == PASS_inout);

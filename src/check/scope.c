@@ -36,8 +36,8 @@ bool decl_is_extern_field(const Decl *decl) {
            !(decl->modifiers & MODIFIER_static) && decl->parent && decl->parent->kind == DECL_extension;
 }
 
-/* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. The name of a cbuffer is none of the
- * program's: `cbuffer camera { Camera camera; }`. */
+/* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. The name of a cbuffer is
+ * none of the program's: `cbuffer camera { Camera camera; }`. */
 void scope_add(Checker *c, Scope *scope, Decl *decl) {
     if (decl->kind == DECL_module_name || decl->kind == DECL_implementing || decl_is_extern_field(decl))
         return;

@@ -1,8 +1,9 @@
 /* The signatures of functions: as declared, differentiated, and with generic arguments.
  *
- * A derivative follows from the declaration in generic form: a parameter of type T is plain in it unless a constraint says that T is
- * differentiable. But a requirement stands for methods that know the arguments of its interface: it is differentiated with these in
- * place. That of IDifferentiableFunc<float, float, int> takes a pair and an int. */
+ * A derivative follows from the declaration in generic form: a parameter of type T is plain in it unless a
+ * constraint says that T is differentiable. But a requirement stands for methods that know the arguments of
+ * its interface: it is differentiated with these in place. That of IDifferentiableFunc<float, float, int>
+ * takes a pair and an int. */
 #include "check/checker.h"
 
 /* ---- as declared */
@@ -148,7 +149,8 @@ static const Type *open_part(Checker *c, const Type *type) {
     return found;
 }
 
-/* The arguments of its interface decide what the derivative of a requirement takes: it must be known whether they are differentiable. */
+/* The arguments of its interface decide what the derivative of a requirement takes: it must be known whether
+ * they are differentiable. */
 bool refuse_open_derivative(Checker *c, Loc loc, Decl *decl, const Subst *subst) {
     if (decl->kind != DECL_func || !interface_arguments(c, decl, subst)) return false;
     FuncSig sig = check_declared_signature(c, decl, subst);

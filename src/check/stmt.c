@@ -275,7 +275,8 @@ static void check_direction(Env *env, const Stmt *stmt) {
                direction > 0 ? "greater" : "smaller");
 }
 
-/* for (int i = 0; j < n; i++), for (int i = 0; i < n; j++): i is declared here, j is a variable from outside. */
+/* for (int i = 0; j < n; i++), for (int i = 0; i < n; j++): i is declared here, j is a variable from
+ * outside. */
 static void check_loop_variable(Env *env, const Stmt *stmt) {
     const Decl *counter = stmt->init && stmt->init->kind == STMT_decl && stmt->init->decls.count == 1
                               ? stmt->init->decls.at[0]
@@ -488,7 +489,8 @@ static Expr *assign_this(Env *env, Expr *value) {
     return assign;
 }
 
-/* Is the place that a `ref` accessor returns in a buffer, in group-shared memory or behind a pointer, whatever becomes of the object? */
+/* Is the place that a `ref` accessor returns in a buffer, in group-shared memory or behind a pointer,
+ * whatever becomes of the object? */
 static bool lies_elsewhere(const Expr *e) {
     switch ((ExprKind)e->kind) {
     case EXPR_deref: return true;

@@ -1,8 +1,8 @@
 /* Substitution: generic arguments for parameters.
  *
- * A substitution is an interned chain, one link per generic declaration, innermost first. Substituting rebuilds a type
- * from its parts; an associated type is looked up anew once its base becomes concrete, and a pattern with packs is
- * expanded once they are known. */
+ * A substitution is an interned chain, one link per generic declaration, innermost first. Substituting
+ * rebuilds a type from its parts; an associated type is looked up anew once its base becomes concrete, and a
+ * pattern with packs is expanded once they are known. */
 #include "check/checker.h"
 
 /* ---- interning */
@@ -89,8 +89,9 @@ const Subst *subst_for_decl(Checker *c, const Decl *decl, const Subst *subst) {
 
 /* ---- declared types */
 
-/* How many of the arguments of a type `inside` a declaration are for that one. A type that is a member of an interface has none for it: This
- * is not known there; those of a default implementation, such as lambdas, are made for each conforming type. */
+/* How many of the arguments of a type `inside` a declaration are for that one. A type that is a member of an
+ * interface has none for it: This is not known there; those of a default implementation, such as lambdas, are
+ * made for each conforming type. */
 static int count_args(const Decl *decl, const Decl *inside) {
     bool member = inside && (inside->kind == DECL_struct || inside->kind == DECL_enum);
     bool known = decl->kind != DECL_interface || (inside && !member);
@@ -213,8 +214,8 @@ const Subst *subst_for_self(Checker *c, const Subst *subst, const Decl *interfac
     return subst_new(c, subst_for_self(c, subst->outer, interface, self), subst->owner, args, subst->nargs);
 }
 
-/* The argument for This is an associated type of an interface value: what it is, and what else the interface takes, for one of
- * the types that may be behind it. */
+/* The argument for This is an associated type of an interface value: what it is, and what else the interface
+ * takes, for one of the types that may be behind it. */
 static const Subst *for_associated(Checker *c, const Subst *subst, const Decl *interface, const Type *self) {
     if (!subst) return NULL;
     const Subst *outer = for_associated(c, subst->outer, interface, self);
@@ -251,8 +252,8 @@ const Type *assoc_node(Checker *c, const Type *base, Decl *assoc, const Subst *s
     return type_make(c->types, TYPE_assoc, 0, assoc, assoc->name, 0, args.at, args.count);
 }
 
-/* Of an interface value nothing more is known than the bound: an interface value again. Without a bound it is one of the types that
- * those behind the interface have. */
+/* Of an interface value nothing more is known than the bound: an interface value again. Without a bound it is
+ * one of the types that those behind the interface have. */
 static const Type *assoc_of_existential(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
     if (is_differential(c, assoc)) return assoc_node(c, base, assoc, subst);
     ensure_bases(c, assoc);
@@ -362,8 +363,8 @@ static const Type *substitute_branch(Checker *c, const Type *type, const Subst *
                        substitute(c, type->args[2], subst, element));
 }
 
-/* Arguments that became packs are spliced into lists that take any number. The number of the result, of which a function's is about
- * its arguments. */
+/* Arguments that became packs are spliced into lists that take any number. The number of the result, of which
+ * a function's is about its arguments. */
 static int64_t substitute_args(Checker *c, const Type *type, const Subst *subst, int element, TypeVec *out) {
     bool splices = type->kind == TYPE_tuple || type->kind == TYPE_function || type->kind == TYPE_pack;
     int64_t drops = 0;
@@ -380,7 +381,8 @@ static int64_t substitute_args(Checker *c, const Type *type, const Subst *subst,
     return type->kind == TYPE_function ? drops : type->number;
 }
 
-/* An Optional of a float, as often as P has elements, is an Optional<float>, as often: the pattern that says how often; NULL: there is none. */
+/* An Optional of a float, as often as P has elements, is an Optional<float>, as often: the pattern that says
+ * how often; NULL: there is none. */
 static const Type *pull_repeats(TypeVec *args) {
     const Type *pattern = NULL;
     for (int i = 0; i < args->count; i++) {

@@ -1,12 +1,12 @@
 /* Code that is written once for each target: __target_switch, __stage_switch, __intrinsic_asm, spirv_asm.
  *
- * Of a switch over targets only the branch that is taken is checked, and the statement becomes that branch, so that nobody
- * after the checker knows of targets. What other targets do may well mean nothing here. The text of an __intrinsic_asm is C:
- * where it is an expression of operators and functions that the library has under some name, it becomes that expression,
- * which has derivatives like any other.
+ * Of a switch over targets only the branch that is taken is checked, and the statement becomes that branch,
+ * so that nobody after the checker knows of targets. What other targets do may well mean nothing here. The
+ * text of an __intrinsic_asm is C: where it is an expression of operators and functions that the library has
+ * under some name, it becomes that expression, which has derivatives like any other.
  *
- * A function that has nothing for this target is no mistake as long as nobody calls it: Sema.foreign says why, and lowering
- * reports it if the function is reached. */
+ * A function that has nothing for this target is no mistake as long as nobody calls it: Sema.foreign says
+ * why, and lowering reports it if the function is reached. */
 #include "check/checker.h"
 
 #include <ctype.h>
@@ -62,7 +62,8 @@ static const char *names_of_labels(Checker *c, const Stmt *body) {
     return text.len > 1 ? text_str(&text).at : "none";
 }
 
-/* Outside of functions, in what a variable begins with or an argument is without a word, there is nobody who could call it. */
+/* Outside of functions, in what a variable begins with or an argument is without a word, there is nobody who
+ * could call it. */
 static void set_foreign(Env *env, Loc loc, const char *why) {
     const Decl *decl = env->decl;
     if (!env->sig) {
@@ -152,7 +153,8 @@ bool is_launch(const Expr *callee) {
            strcmp(callee->a->name->text, "__dispatch_kernel") == 0 && callee->args.count == 3;
 }
 
-/* __dispatch_kernel(kernel, blocks, threads)(arguments): __run_grid(blocks, threads, () => kernel(arguments)) */
+/* __dispatch_kernel(kernel, blocks, threads)(arguments): __run_grid(blocks, threads, () =>
+ * kernel(arguments)) */
 Expr *check_launch(Env *env, Expr *e) {
     Checker *c = env->c;
     const ExprVec *args = &e->a->args;
@@ -311,7 +313,8 @@ static const Text *translate(Translation *t, Str text) {
     return &t->out;
 }
 
-/* The statement that the text stands for; checked in vain first, as nobody wrote what would be complained about. */
+/* The statement that the text stands for; checked in vain first, as nobody wrote what would be complained
+ * about. */
 static bool become_statement(Env *env, Stmt *stmt, SourceFile *file) {
     Checker *c = env->c;
     bool gives_nothing = env->sig->result->kind == TYPE_void || env->sig->is_init;

@@ -1,12 +1,13 @@
 /* Errors: throws, throw, try, do ... catch.
  *
- * A function that throws E has one more parameter, `out Optional<E>`, which no source writes: none where it returns, and the
- * error where it does not. So whatever is said about parameters (overloading, generics, conformance, derivatives)
- * holds for errors as well. `try f(x)` hands over a variable of its own and looks at it after the call; where an error
- * goes is known here: to a handler in the same function, or out of it.
+ * A function that throws E has one more parameter, `out Optional<E>`, which no source writes: none where it
+ * returns, and the error where it does not. So whatever is said about parameters (overloading, generics,
+ * conformance, derivatives) holds for errors as well. `try f(x)` hands over a variable of its own and looks
+ * at it after the call; where an error goes is known here: to a handler in the same function, or out of it.
  *
- * Of a forward derivative that parameter is a pair of optionals: the error and its derivative. What is written for it throws a pair. Where a derivative that is made
- * fails, the pair is thrown if someone asks for it, and else the error. */
+ * Of a forward derivative that parameter is a pair of optionals: the error and its derivative. What is
+ * written for it throws a pair. Where a derivative that is made fails, the pair is thrown if someone asks for
+ * it, and else the error. */
 #include "check/checker.h"
 
 /* ---- the parameter and the variable */

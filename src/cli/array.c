@@ -1,4 +1,5 @@
-/* Arrays of NumPy (.npy): a header in Python's notation with type and shape, then the numbers. Little-endian, C order. */
+/* Arrays of NumPy (.npy): a header in Python's notation with type and shape, then the numbers. Little-endian,
+ * C order. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* cli: the command line. It knows the compiler through slope.h alone.
  *
- * Exit status: 0 fine, 1 the program has errors, 2 wrong use of the command, 3 a fault of Slope's own. Messages about
- * the program come from the library; those about the use of the command are one line: `slope: what is wrong`. */
+ * Exit status: 0 fine, 1 the program has errors, 2 wrong use of the command, 3 a fault of Slope's own.
+ * Messages about the program come from the library; those about the use of the command are one line: `slope:
+ * what is wrong`. */
 #ifndef SLOPE_CLI_H
 #define SLOPE_CLI_H
 
@@ -81,7 +82,8 @@ ExitStatus cli_misuse(const char *format, ...) __attribute__((format(printf, 1, 
 ExitStatus cli_open(const Options *options, SlopeSession **session);
 /* The program in a file; `-` is standard input. */
 SlopeStatus cli_load(SlopeSession *session, const char *file, SlopeProgram **program);
-/* Shows the times and what is stored if asked for, frees the session, makes sure that the output was written. */
+/* Shows the times and what is stored if asked for, frees the session, makes sure that the output was
+ * written. */
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status);
 void cli_json_text(FILE *out, const char *name,
                    const char *text);        /* a member after others, text NULL: null */
@@ -127,7 +129,8 @@ ExitStatus data_can_print(const SlopeType *type, const char *name);
 void data_print(const SlopeType *type, const char *bytes, size_t size);
 ExitStatus data_save(const char *path, const char *bytes, size_t size);
 
-/* The same of a buffer to a table, a row for each element, or to an array of NumPy, if all its numbers have one type. */
+/* The same of a buffer to a table, a row for each element, or to an array of NumPy, if all its numbers have
+ * one type. */
 ExitStatus data_save_table(const SlopeType *type, const char *path, const char *bytes, size_t size);
 ExitStatus data_save_array(const SlopeType *type, const char *name, const char *path, const char *bytes,
                            size_t size);

@@ -1,7 +1,8 @@
 /* Memory from text and back: what --bind, --set, --print and --save do.
  *
- * A value of any type is the list of its scalars in the order in which they lie in memory. Text is one scalar after the
- * other with commas between them; files are the bytes as they are. A byte buffer is read and shown as 32-bit words. */
+ * A value of any type is the list of its scalars in the order in which they lie in memory. Text is one scalar
+ * after the other with commas between them; files are the bytes as they are. A byte buffer is read and shown
+ * as 32-bit words. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* slope gradcheck: derivatives against the functions they came from, as a table or as JSON, one line per function. */
+/* slope gradcheck: derivatives against the functions they came from, as a table or as JSON, one line per
+ * function. */
 #include "cli.h"
 
 #include <errno.h>
@@ -88,7 +89,8 @@ static void show_counts(const int *found) {
 
 /* ---- JSON */
 
-/* What is not a number in JSON is null: an error that was not measured. One beyond all bounds is the largest number. */
+/* What is not a number in JSON is null: an error that was not measured. One beyond all bounds is the largest
+ * number. */
 static void json_number(const char *name, double value) {
     char text[32];
     if (isinf(value)) value = 1.7976931348623157e308;

@@ -1,5 +1,5 @@
-/* Pictures and arrays in files, by their ending: .png (libpng), .pfm (portable float map), .npy (NumPy). All become a Picture: channels
- * of one number type, row by row from the top. */
+/* Pictures and arrays in files, by their ending: .png (libpng), .pfm (portable float map), .npy (NumPy). All
+ * become a Picture: channels of one number type, row by row from the top. */
 #include "cli.h"
 
 #include <errno.h>

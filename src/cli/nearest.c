@@ -1,4 +1,5 @@
-/* How far two words are from each other: letters inserted, left out, replaced, or exchanged with their neighbour. */
+/* How far two words are from each other: letters inserted, left out, replaced, or exchanged with their
+ * neighbour. */
 #include "cli.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Reading the command line, by the rows of options.def.
  *
- * An option is written with one dash or two; its argument follows after `=`, or as the next word, or, for an option of
- * one letter, right after it. `--` ends the options. */
+ * An option is written with one dash or two; its argument follows after `=`, or as the next word, or, for an
+ * option of one letter, right after it. `--` ends the options. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* slope run: bind, set, dispatch, print, save.
  *
- * Several entry points run one after the other, on the same data, each with its own number of groups or all with the same.
+ * Several entry points run one after the other, on the same data, each with its own number of groups or all
+ * with the same.
  *
- * All that the command line says is checked before anything runs, so that a wrong name after an hour of computing
- * cannot happen; files are written only after a run without errors. */
+ * All that the command line says is checked before anything runs, so that a wrong name after an hour of
+ * computing cannot happen; files are written only after a run without errors. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Writing a file so that it is either all there or as it was: beside its place first, then moved. What is no file, such as
- * a pipe or a device, is written as it is. */
+/* Writing a file so that it is either all there or as it was: beside its place first, then moved. What is no
+ * file, such as a pipe or a device, is written as it is. */
 #include "cli.h"
 
 #include <errno.h>

@@ -110,7 +110,8 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_number(options, OPTION_limit_time, 1, 1 << 20, &config->limit_time);
 }
 
-/* A single group, of main above all, is the work of one thread; and how many there are tells how much there is to do. */
+/* A single group, of main above all, is the work of one thread; and how many there are tells how much there
+ * is to do. */
 static bool choose_by_groups(const Options *options, SlopeConfig *config) {
     double all = 0;
     int count = options->values[OPTION_dispatch].count, groups[3];

@@ -1,4 +1,5 @@
-/* Values for people to read: what --show does. An element is a line, with its index; parts of structs have their names. */
+/* Values for people to read: what --show does. An element is a line, with its index; parts of structs have
+ * their names. */
 #include "cli.h"
 
 static void show_scalar(SlopeTypeKind kind, const char *at) {

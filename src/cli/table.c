@@ -1,5 +1,6 @@
-/* Tables of text (.csv): a row per line, commas between the columns. Empty lines, lines that begin with # and a first line of names are
- * passed over. Rows are as long as each other, and hold whole elements, or are parts of one. */
+/* Tables of text (.csv): a row per line, commas between the columns. Empty lines, lines that begin with # and
+ * a first line of names are passed over. Rows are as long as each other, and hold whole elements, or are
+ * parts of one. */
 #include "cli.h"
 
 #include <errno.h>

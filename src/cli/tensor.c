@@ -1,8 +1,8 @@
 /* Tensors on the command line: --bind NAME=2x3:1,2,3,4,5,6 or NAME=random:2x3.
  *
- * A tensor is a struct that has its elements in a buffer `data` and says with `shape` and `strides` how they lie there; one with a
- * gradient has such a struct as its `primal`. What is bound is the buffer, and the rest is set to fit. Without a shape
- * the tensor has one dimension. */
+ * A tensor is a struct that has its elements in a buffer `data` and says with `shape` and `strides` how they
+ * lie there; one with a gradient has such a struct as its `primal`. What is bound is the buffer, and the rest
+ * is set to fit. Without a shape the tensor has one dimension. */
 #include "cli.h"
 
 #include <stdlib.h>

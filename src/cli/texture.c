@@ -1,4 +1,5 @@
-/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=random:64x32, tex=2x1:1,0,0,1,0,1,0,1, s=nearest,wrap. */
+/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips,
+ * tex=random:64x32, tex=2x1:1,0,0,1,0,1,0,1, s=nearest,wrap. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* --watch: waits until a source changes.
  *
- * What a program imports is found by looking, and may change with it; so all .slang files beside the program and in the folders
- * of -I are watched, by their times and sizes. An editor that writes a file anew is no different from one that changes it. */
+ * What a program imports is found by looking, and may change with it; so all .slang files beside the program
+ * and in the folders of -I are watched, by their times and sizes. An editor that writes a file anew is no
+ * different from one that changes it. */
 #include "cli.h"
 
 #include <dirent.h>

@@ -1,8 +1,9 @@
 /* diag: every message that Slope can give, and how it is shown.
  *
- * A message is a row of diag.def; `diag_report` fills in its text and hands it to the sink, `diag_note` adds a note
- * to the message reported last. One cause, one message: a second report of the same row at the same place is
- * dropped, and so is every error after the limit. Nothing here prints: the sink belongs to the driver. */
+ * A message is a row of diag.def; `diag_report` fills in its text and hands it to the sink, `diag_note` adds
+ * a note to the message reported last. One cause, one message: a second report of the same row at the same
+ * place is dropped, and so is every error after the limit. Nothing here prints: the sink belongs to the
+ * driver. */
 #ifndef SLOPE_DIAG_H
 #define SLOPE_DIAG_H
 
@@ -69,7 +70,8 @@ typedef struct Diags {
 
 /* report.c */
 void diags_init(Diags *diags, Arena *arena, Sources *sources);
-/* Errors are counted, and the limit holds, from here on; an error, and a message without a place, may be said once more. */
+/* Errors are counted, and the limit holds, from here on; an error, and a message without a place, may be said
+ * once more. */
 void diags_begin(Diags *diags);
 /* The arguments are those of the row's text, as for printf. */
 void diag_portable(Diags *diags, Loc at, const char *what); /* if that is asked for */
@@ -85,7 +87,8 @@ Extent diag_extent(Sources *sources, const Position *at, Span span);
 int diag_token_end(Str line, int at);
 int diag_count_characters(Str line, int from, int to);
 
-/* fix.c: what to write, for the message reported last. They do nothing where its line is not as they expect it. */
+/* fix.c: what to write, for the message reported last. They do nothing where its line is not as they expect
+ * it. */
 void diag_fix_word(Diags *diags, const char *word,
                    const char *text); /* instead of a word where the message is, or begins */
 void diag_fix_around(Diags *diags, const char *before, const char *after); /* around what it is about */
@@ -95,7 +98,8 @@ void diag_fix_insert(Diags *diags, const char *text);                      /* wh
 typedef struct RenderStyle {
     bool colour;
 } RenderStyle;
-/* `path:line:col: error E1234: message`, the source line, a caret and what it is about underlined, then the notes likewise. */
+/* `path:line:col: error E1234: message`, the source line, a caret and what it is about underlined, then the
+ * notes likewise. */
 void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style);
 void diag_render_json(Text *out, const Diagnostic *diagnostic); /* one object, one line */
 

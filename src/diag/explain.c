@@ -1,4 +1,5 @@
-/* What is known about a code: the row of diag.def, and for those that users meet first cause, example and remedy. */
+/* What is known about a code: the row of diag.def, and for those that users meet first cause, example and
+ * remedy. */
 #include "diag.h"
 
 static const struct {

@@ -1,6 +1,8 @@
-/* How far the text reaches that a message is about: from the token at which it begins to the end of its last token.
+/* How far the text reaches that a message is about: from the token at which it begins to the end of its last
+ * token.
  *
- * Trees know where tokens begin; where one ends is read off the text, here and only when something is reported. */
+ * Trees know where tokens begin; where one ends is read off the text, here and only when something is
+ * reported. */
 #include "diag.h"
 
 static bool is_word(char c) {

@@ -1,4 +1,5 @@
-/* What to write instead: a change to the line of a message, for people under the source and for editors as data. */
+/* What to write instead: a change to the line of a message, for people under the source and for editors as
+ * data. */
 #include "diag.h"
 
 /* NULL: there is no message that could have one. The first one stays. */

@@ -1,8 +1,8 @@
 /* "Did you mean": the candidate at the smallest edit distance.
  *
- * The distance is that of Damerau and Levenshtein (insert, delete, replace, swap neighbours), restricted to one edit
- * per place, counted in halves so that a letter in the wrong case costs half an edit. Near enough is one edit per
- * three letters of the name. */
+ * The distance is that of Damerau and Levenshtein (insert, delete, replace, swap neighbours), restricted to
+ * one edit per place, counted in halves so that a letter in the wrong case costs half an edit. Near enough is
+ * one edit per three letters of the name. */
 #include "diag.h"
 
 #define LONGEST 64 /* longer names are not compared */

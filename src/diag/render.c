@@ -1,8 +1,10 @@
-/* Showing a message: as text with the source line, a caret and the rest of what is meant underlined, or as one line of JSON.
+/* Showing a message: as text with the source line, a caret and the rest of what is meant underlined, or as
+ * one line of JSON.
  *
- * Whatever a file contains, the output is valid UTF-8 and moves no cursor: a byte that is not UTF-8 or is a control
- * character is shown as U+FFFD. Tabs become spaces, wide characters take two columns and combining ones none, so that
- * the caret stands under its character. A long line is cut to a window around the caret. */
+ * Whatever a file contains, the output is valid UTF-8 and moves no cursor: a byte that is not UTF-8 or is a
+ * control character is shown as U+FFFD. Tabs become spaces, wide characters take two columns and combining
+ * ones none, so that the caret stands under its character. A long line is cut to a window around the
+ * caret. */
 #include "diag.h"
 
 enum {

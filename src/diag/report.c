@@ -1,8 +1,9 @@
 /* Reporting: from a row of diag.def and its arguments to a complete message in the sink.
  *
- * A message stays pending until the next one (or diags_flush) so that notes can be added to it. What is dropped (a
- * repetition, a silenced warning, anything past the limit) takes its notes with it. The first error past the limit
- * gives the sink one last message without a place that says so; it and those after it still count. */
+ * A message stays pending until the next one (or diags_flush) so that notes can be added to it. What is
+ * dropped (a repetition, a silenced warning, anything past the limit) takes its notes with it. The first
+ * error past the limit gives the sink one last message without a place that says so; it and those after it
+ * still count. */
 #include "diag.h"
 
 #include <stdio.h>
@@ -44,7 +45,8 @@ static const char *fill_in(Diags *diags, const char *format, va_list args) {
     return text.at ? text.at : "";
 }
 
-/* The same row at the same place; where there is no place, with the same words. Errors are told again to who asks again. */
+/* The same row at the same place; where there is no place, with the same words. Errors are told again to who
+ * asks again. */
 static bool is_repetition(Diags *diags, DiagId id, Severity severity, Loc at, const char *message) {
     uint64_t place =
         at ? at : (hash_bytes(message, strlen(message), diags->round) & UINT32_MAX) | (uint64_t)1 << 32;

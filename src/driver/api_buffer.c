@@ -1,8 +1,9 @@
 /* Buffers: memory for kernels, made by the runtime (with a counter before it) or the caller's own.
  *
- * Where kernels run on a GPU, a buffer is in two places: here, and there from the first run that uses it. What a kernel may have written is
- * copied back when somebody asks for it; who asks may also write, so that it is copied there before the next run. Memory of the caller is copied
- * both ways in each run, as nobody asks for that. */
+ * Where kernels run on a GPU, a buffer is in two places: here, and there from the first run that uses it.
+ * What a kernel may have written is copied back when somebody asks for it; who asks may also write, so that
+ * it is copied there before the next run. Memory of the caller is copied both ways in each run, as nobody
+ * asks for that. */
 #include "driver.h"
 
 enum { FRONT = 256 }; /* bytes before the data on a GPU, for its alignment; the counter is at their end */

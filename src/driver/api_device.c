@@ -1,9 +1,10 @@
 /* Kernels on a GPU.
  *
- * A kernel is printed as CUDA C++ for the runtime (emit/clike/hosted.def), which has it compiled, loads and launches it. Before each launch
- * uniforms and arguments are brought over as the GPU is to see them: in the scalar layout, whatever the program says, and with addresses of the GPU in
- * place of ours. An address is that of a buffer, or of a constant buffer, which gets memory there (a block); any other is left as it is: it
- * may be one of the GPU. */
+ * A kernel is printed as CUDA C++ for the runtime (emit/clike/hosted.def), which has it compiled, loads and
+ * launches it. Before each launch uniforms and arguments are brought over as the GPU is to see them: in the
+ * scalar layout, whatever the program says, and with addresses of the GPU in place of ours. An address is
+ * that of a buffer, or of a constant buffer, which gets memory there (a block); any other is left as it is:
+ * it may be one of the GPU. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -114,8 +115,8 @@ static void find_uniforms(SlopeProgram *program, Gpu *gpu, DeviceKernel *device,
     }
 }
 
-/* NVIDIA's assembler optimises fully or not at all: random functions that it compiled with -O1 (CUDA 13.0) lost the lower halves of doubles, which
- * the same source has as it is compiled for the host. */
+/* NVIDIA's assembler optimises fully or not at all: random functions that it compiled with -O1 (CUDA 13.0)
+ * lost the lower halves of doubles, which the same source has as it is compiled for the host. */
 void driver_device_options(const SlopeSession *session, GpuSource *source) {
     static const char *const floats[] = {[SLOPE_FLOATS_contract] = "--fmad=true",
                                          [SLOPE_FLOATS_strict] = "--fmad=false",

@@ -1,6 +1,6 @@
-/* Images behind textures. The prelude reads texels of 32 bits per channel (prelude/texture.slang, __Image), so an image is
- * converted once, when it is bound: normalised integers and halves to float, integers to 32 bits. What is written there later is
- * rounded to what the format can hold. */
+/* Images behind textures. The prelude reads texels of 32 bits per channel (prelude/texture.slang, __Image),
+ * so an image is converted once, when it is bound: normalised integers and halves to float, integers to 32
+ * bits. What is written there later is rounded to what the format can hold. */
 #include "driver.h"
 
 #include <stdio.h>

@@ -207,8 +207,8 @@ static int write_directly(const char *path, int flags, mode_t rights, Str bytes)
     return error;
 }
 
-/* A file to be made. It is written beside its place first, so that it is replaced whole or not at all; what is not a plain file is
- * written to. */
+/* A file to be made. It is written beside its place first, so that it is replaced whole or not at all; what
+ * is not a plain file is written to. */
 typedef struct Output {
     const char *path, *beside;
     bool is_beside;
@@ -273,7 +273,8 @@ static SlopeStatus refuse_output(SlopeProgram *program, const char *path, const 
     return driver_leave(program->session, SLOPE_STATUS_misuse);
 }
 
-/* What is not a plain file comes first: that can still fail, while others are there already and only change their names. */
+/* What is not a plain file comes first: that can still fail, while others are there already and only change
+ * their names. */
 static int put_all(Output *outputs, int count, int *at) {
     int error = 0;
     for (int beside = 0; beside < 2; beside++)

@@ -208,8 +208,8 @@ static SlopeStatus compile(SlopeProgram *program, Func *func) {
     return status;
 }
 
-/* Runs a kernel that is compiled, on all threads of the session. What it adds to buffers that are too large for copies is added there, atomically: by another
- * form of it, which is compiled when it is first needed. */
+/* Runs a kernel that is compiled, on all threads of the session. What it adds to buffers that are too large
+ * for copies is added there, atomically: by another form of it, which is compiled when it is first needed. */
 static SlopeStatus run_kernel(SlopeProgram *program, Func *func, const RtKernel *compiled,
                               const uint32_t groups[3], void *const *args, bool *finished) {
     Runtime *runtime = program->session->runtime;
@@ -305,7 +305,8 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
 
 /* ---- many calls */
 
-/* The argument of the API that a parameter, or behind them a result, of the IR is: the result through memory comes last. */
+/* The argument of the API that a parameter, or behind them a result, of the IR is: the result through memory
+ * comes last. */
 static int argument_of(const Func *func, int index) {
     bool first_is_result = has_result_parameter(func);
     if (index >= func->nparams || !first_is_result) return index;
@@ -419,7 +420,8 @@ SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const
 
 /* ---- kernels */
 
-/* In the source; what the IR has after a dot only tells it from a function of the same name that was asked for before. */
+/* In the source; what the IR has after a dot only tells it from a function of the same name that was asked
+ * for before. */
 static const char *entry_name(SlopeProgram *program, const Func *func) {
     const char *name = func->name->text;
     return format_text(&program->arena, "%.*s", (int)strcspn(name, "."), name);

@@ -1,4 +1,5 @@
-/* Sessions: configuration, messages on their way out, files on their way in, and the trap that all calls share. */
+/* Sessions: configuration, messages on their way out, files on their way in, and the trap that all calls
+ * share. */
 #include "driver.h"
 
 #include <errno.h>

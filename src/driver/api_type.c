@@ -16,7 +16,8 @@ static bool has_element(const Type *type) {
            type->kind == TYPE_buffer;
 }
 
-/* What a pointer or buffer refers to is laid out plainly, whatever holds the pointer; a constant buffer's by its rules. */
+/* What a pointer or buffer refers to is laid out plainly, whatever holds the pointer; a constant buffer's by
+ * its rules. */
 static LayoutRules element_rules(const Type *type, LayoutRules rules) {
     bool elsewhere =
         type->kind == TYPE_pointer || (type->kind == TYPE_buffer && type->number != BUFFER_constant);

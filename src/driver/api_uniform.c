@@ -1,9 +1,10 @@
 /* Uniforms: what the host sets before a run.
  *
- * Every uniform has its value here, in `data`, whether or not compiled code refers to it; driver_apply_uniforms copies
- * the values over when code is made and when one changes. A name may reach into a uniform: fields and elements are
- * found in `data`, and going into a constant buffer makes its memory, if none is bound. Constant buffers that the program
- * reads through a pointer are gone into by their name alone: what they hold is set, as with those that are globals. */
+ * Every uniform has its value here, in `data`, whether or not compiled code refers to it;
+ * driver_apply_uniforms copies the values over when code is made and when one changes. A name may reach into
+ * a uniform: fields and elements are found in `data`, and going into a constant buffer makes its memory, if
+ * none is bound. Constant buffers that the program reads through a pointer are gone into by their name alone:
+ * what they hold is set, as with those that are globals. */
 #include "driver.h"
 
 #include <limits.h>
@@ -352,7 +353,8 @@ static SlopeStatus refuse(SlopeProgram *program, DiagId why, const char *name, c
     return SLOPE_STATUS_misuse;
 }
 
-/* A struct that ends in an array of any length is there once, with as much of the array as there is room for. */
+/* A struct that ends in an array of any length is there once, with as much of the array as there is room
+ * for. */
 static bool is_whole(const Type *element, size_t size, size_t stride) {
     int last = element->kind == TYPE_record ? type_record(element)->nfields - 1 : -1;
     const Type *tail = last >= 0 ? type_record(element)->fields[last].type : NULL;

@@ -1,5 +1,6 @@
-/* Code generators: built in, or loaded when code is first made. They are looked for beside this library (or the executable that
- * this code is part of), where they were to be installed, and where the loader looks; never in the current folder. */
+/* Code generators: built in, or loaded when code is first made. They are looked for beside this library (or
+ * the executable that this code is part of), where they were to be installed, and where the loader looks;
+ * never in the current folder. */
 #define _GNU_SOURCE /* dladdr */
 #include "driver/unit.h"
 
@@ -12,7 +13,8 @@ static const char *folder_of(Arena *arena, const char *path) {
     return path[0] == '/' ? format_text(arena, "%.*s", (int)(slash - path), path) : NULL;
 }
 
-/* The folder this code was loaded from. An executable may have been called by a path that is relative to where it began. */
+/* The folder this code was loaded from. An executable may have been called by a path that is relative to
+ * where it began. */
 static const char *own_folder(Arena *arena) {
     Dl_info info;
     void *self;
@@ -26,7 +28,8 @@ static const char *own_folder(Arena *arena) {
     return folder_of(arena, path);
 }
 
-/* If none can be loaded, *why says what is wrong with the first that is there, or where it was looked for last. */
+/* If none can be loaded, *why says what is wrong with the first that is there, or where it was looked for
+ * last. */
 static void *open_library(Arena *arena, const char *name, const char **why) {
     const char *folder = own_folder(arena);
     const char *const places[] = {folder ? format_text(arena, "%s/%s", folder, name) : name,
@@ -175,7 +178,8 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
         unit->ir->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
 }
 
-/* What was asked for before, and never run, may have errors: they are told now, but are not the function's. */
+/* What was asked for before, and never run, may have errors: they are told now, but are not the
+ * function's. */
 static SlopeStatus prepare(Unit *unit, const Func *func) {
     Diags *diags = unit->program->session->diags;
     int errors = diags->errors;
@@ -334,7 +338,8 @@ static SlopeStatus choose_main(SlopeProgram *program) {
     return driver_find_entry(program, "main", &func);
 }
 
-/* All entry points, with main where a program is made that begins there; or main and what is public. Whoever includes a header of that has a main. */
+/* All entry points, with main where a program is made that begins there; or main and what is public. Whoever
+ * includes a header of that has a main. */
 static SlopeStatus choose_all(SlopeProgram *program, const EmitTarget *target, bool is_included) {
     SlopeStatus status = unit_check(program->unit);
     if (status != SLOPE_STATUS_ok) return status;

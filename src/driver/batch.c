@@ -1,16 +1,19 @@
-/* A function called for many values at once: a kernel around it, which all threads of the machine run and which lanes do several calls of.
+/* A function called for many values at once: a kernel around it, which all threads of the machine run and
+ * which lanes do several calls of.
  *
  *     kernel(count, address of each argument ...) { if (id < count) *result[id] = f(*a[id], b[id], *c) }
  *
- * Where values follow each other as an array has them, an address moves by elements, so that lanes load vectors of them; one value for all does not move;
- * other distances are counted in bytes, and given when the kernel runs. */
+ * Where values follow each other as an array has them, an address moves by elements, so that lanes load
+ * vectors of them; one value for all does not move; other distances are counted in bytes, and given when the
+ * kernel runs. */
 #include "driver/driver.h"
 
 enum { GROUP = DRIVER_BATCH_GROUP };
 
 static Param plain_param(const Type *type) { return (Param){.type = type, .dir = DIR_in}; }
 
-/* Its parameters: the count, then for each argument its address and, where that is needed, the distance in bytes. */
+/* Its parameters: the count, then for each argument its address and, where that is needed, the distance in
+ * bytes. */
 static void declare_params(Func *kernel, const Func *func, const BatchStep *steps) {
     Types *types = kernel->module->types;
     VEC(Param) params = {0};

@@ -1,10 +1,12 @@
 /* Machine code on disk, so that what was compiled once starts at once.
  *
- * A file holds what was made and the whole key that it was made for, which is compared: no two keys are ever taken for each other. It is
- * written beside its name and renamed, so that other processes see all of it or nothing. When the files become too many, those go that
- * nobody has asked for longest. Whatever fails, fails in silence: then the code is made again.
+ * A file holds what was made and the whole key that it was made for, which is compared: no two keys are ever
+ * taken for each other. It is written beside its name and renamed, so that other processes see all of it or
+ * nothing. When the files become too many, those go that nobody has asked for longest. Whatever fails, fails
+ * in silence: then the code is made again.
  *
- * What is read here is run. So the folder must be the user's own and closed to the writing of others, and so must be each file. */
+ * What is read here is run. So the folder must be the user's own and closed to the writing of others, and so
+ * must be each file. */
 #include "driver/unit.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* How many numbers the long loops of a function hand on, for who chooses between its derivatives: seen in a copy of it that is cleaned. */
+/* How many numbers the long loops of a function hand on, for who chooses between its derivatives: seen in a
+ * copy of it that is cleaned. */
 #include "driver/unit.h"
 #include "opt/opt.h"
 

@@ -1,4 +1,5 @@
-/* What a program declares, for hosts that do not know it: names, places and which of it is differentiable; and types by name. */
+/* What a program declares, for hosts that do not know it: names, places and which of it is differentiable;
+ * and types by name. */
 #include "driver/unit.h"
 
 /* ---- names */

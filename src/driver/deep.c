@@ -1,8 +1,10 @@
-/* The compiler follows what is nested by calling itself, as deep as its limits on nesting allow: that takes a few MiB of stack. A thread
- * of the host that has less left (512 KiB is common, 128 KiB not unheard of) gets a stack of the session's for the time of the call. Whatever has
- * enough stays where it is: debuggers, profilers and sanitizers know that stack.
+/* The compiler follows what is nested by calling itself, as deep as its limits on nesting allow: that takes a
+ * few MiB of stack. A thread of the host that has less left (512 KiB is common, 128 KiB not unheard of) gets
+ * a stack of the session's for the time of the call. Whatever has enough stays where it is: debuggers,
+ * profilers and sanitizers know that stack.
  *
- * Chains of calls in a program can be of any length, and what follows them may come to the end of any stack: limit.c looks where that is.
+ * Chains of calls in a program can be of any length, and what follows them may come to the end of any stack:
+ * limit.c looks where that is.
  *
  * A trap springs on the stack it was set on: the one of the API call waits while the work has its own. */
 #define _GNU_SOURCE /* pthread_getattr_np */

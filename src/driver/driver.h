@@ -1,10 +1,11 @@
 /* driver: sessions, programs and the pipeline that takes them through the stages; behind the public API.
  *
- * The files with an api_ prefix are the API: they check arguments, keep handles, set the trap and turn results into a
- * status. What needs the compiler itself they leave to the functions under "pipeline" below.
+ * The files with an api_ prefix are the API: they check arguments, keep handles, set the trap and turn
+ * results into a status. What needs the compiler itself they leave to the functions under "pipeline" below.
  *
- * A function here that returns a SlopeStatus has reported why, unless it is ok. misuse: a name or value that the caller
- * gave does not fit the program; error: the program is at fault. All of them run under the session's trap. */
+ * A function here that returns a SlopeStatus has reported why, unless it is ok. misuse: a name or value that
+ * the caller gave does not fit the program; error: the program is at fault. All of them run under the
+ * session's trap. */
 #ifndef SLOPE_DRIVER_H
 #define SLOPE_DRIVER_H
 
@@ -27,7 +28,8 @@ struct SlopeType {
     const char *name;
 };
 
-/* How an argument moves from one call of many to the next: not, as the elements of an array do, by some distance. */
+/* How an argument moves from one call of many to the next: not, as the elements of an array do, by some
+ * distance. */
 typedef enum BatchStep { BATCH_same, BATCH_next, BATCH_apart } BatchStep;
 
 /* The kernel that calls a function for many values. */
@@ -117,7 +119,8 @@ typedef struct Spare {
     size_t bytes;
 } Spare;
 
-/* Names and sources of a session are those of the library, and complete when it is open: each program has its own in addition. */
+/* Names and sources of a session are those of the library, and complete when it is open: each program has its
+ * own in addition. */
 struct SlopeSession {
     SlopeConfig config; /* lists and texts copied */
     Allocator allocator;
@@ -202,8 +205,8 @@ SlopeStatus driver_check(SlopeProgram *program);
 
 /* The IR function for an expression, with its signature; marked FUNC_EXPORT. misuse: no such function. */
 SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out);
-/* The entry point of that name, or by the rules of slope_find_kernel. Its parameters are its uniforms; SV_ values are
- * not among them. */
+/* The entry point of that name, or by the rules of slope_find_kernel. Its parameters are its uniforms; SV_
+ * values are not among them. */
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out);
 /* Calls driver_add_uniform for every uniform global of the program and of what it imports, used or not. */
 SlopeStatus driver_list_uniforms(SlopeProgram *program);
@@ -214,13 +217,15 @@ SlopeStatus driver_find_type(SlopeProgram *program, const char *expression, cons
 
 /* Makes machine code for the function and all it needs. */
 SlopeStatus driver_compile(SlopeProgram *program, Func *func);
-/* Of a function that is compiled; see emit/abi.h for `f` and `f.kernel`. An interpreter has no addresses: NULL. */
+/* Of a function that is compiled; see emit/abi.h for `f` and `f.kernel`. An interpreter has no addresses:
+ * NULL. */
 void *driver_native_address(SlopeProgram *program, Func *func);
 void *driver_find_call(SlopeProgram *program, Func *func); /* for driver_call; NULL: there is none */
 /* With one pointer per parameter, then one per result. */
 void driver_call(SlopeProgram *program, void *function, void *const *args);
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func);
-/* A form of a kernel that is compiled, which has no copies of the buffers in `large`, bits in the order of RtKernel.sums. */
+/* A form of a kernel that is compiled, which has no copies of the buffers in `large`, bits in the order of
+ * RtKernel.sums. */
 Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t large);
 /* Where compiled code keeps a uniform; NULL: none refers to it. */
 void *driver_uniform_address(SlopeProgram *program, Global *global);
@@ -236,13 +241,14 @@ bool driver_target_is_linked(const char *name);
 SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out);
 const char *driver_stage_name(int index);
 SlopeStatus driver_all_entries(SlopeProgram *program); /* every entry point of the file is compiled */
-/* Functions that are marked as entry points; or, by name, whether there is such a function. The program is checked. */
+/* Functions that are marked as entry points; or, by name, whether there is such a function. The program is
+ * checked. */
 int driver_count_entries(SlopeProgram *program, const char *name);
 SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out);
 
 /* ---- batch.c */
-/* With groups of that many calls; its parameters are the number of calls, then, for each parameter and result of the function, the
- * address and, of those that are apart, the distance. */
+/* With groups of that many calls; its parameters are the number of calls, then, for each parameter and result
+ * of the function, the address and, of those that are apart, the distance. */
 enum { DRIVER_BATCH_GROUP = 64 };
 Func *driver_batch_kernel(Func *func, const BatchStep *steps);
 
@@ -263,8 +269,8 @@ typedef struct DriverWork {
 SlopeStatus driver_deep(SlopeSession *session, SlopeStatus (*run)(DriverWork *work), DriverWork *work);
 
 /* ---- api_session.c */
-/* What every function of the API starts with, after `if (setjmp(session->trap.at)) return driver_trapped(session);`.
- * False: the session or the program is broken. */
+/* What every function of the API starts with, after `if (setjmp(session->trap.at)) return
+ * driver_trapped(session);`. False: the session or the program is broken. */
 bool driver_enter(SlopeSession *session);
 bool driver_enter_program(SlopeProgram *program);
 SlopeStatus driver_refused(SlopeSession *session); /* what is returned then; reported */
@@ -276,8 +282,9 @@ SlopeStatus driver_trapped(SlopeSession *session);
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status);
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument); /* misuse */
 bool driver_list_is_whole(const char *const *list, int count); /* no text in it is missing */
-/* Reads a file through the session's callback into the program's arena, NUL-terminated. 0, or an errno value; reports
- * nothing. In two steps: the bytes as they come, which wait in the session, and the text, for which there may be no memory. */
+/* Reads a file through the session's callback into the program's arena, NUL-terminated. 0, or an errno value;
+ * reports nothing. In two steps: the bytes as they come, which wait in the session, and the text, for which
+ * there may be no memory. */
 int driver_read_file(SlopeProgram *program, const char *path, Str *text);
 int driver_open_file(SlopeSession *session, const char *path, Str *bytes);
 int driver_take_file(SlopeProgram *program, Str bytes, Str *text);

@@ -36,8 +36,8 @@ static bool find_in_paths(SlopeProgram *program, const char *name, Str *text, Na
     return false;
 }
 
-/* In the folders above the one of the file that asks, as far as its path names them: Utils/Geometry.slang says Utils.Color for its neighbour,
- * like those outside. */
+/* In the folders above the one of the file that asks, as far as its path names them: Utils/Geometry.slang
+ * says Utils.Color for its neighbour, like those outside. */
 static bool find_above(SlopeProgram *program, Name from, const char *name, Str *text, Name *found) {
     Arena *arena = &program->arena;
     Name folder = from;
@@ -194,8 +194,8 @@ SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, 
 
 typedef VEC(Decl *) Decls;
 
-/* Of functions of one name: which of them is meant. What is marked before what is not, then what has a body, what is not generic, and
- * what is in no namespace. */
+/* Of functions of one name: which of them is meant. What is marked before what is not, then what has a body,
+ * what is not generic, and what is in no namespace. */
 static int entry_rank(const Unit *unit, const Decl *func) {
     return ((func->flags & DECL_ENTRY) ? 8 : 0) + (func->body || func->lazy.count ? 4 : 0) +
            (unit_is_generic(func) ? 0 : 2) + (func->parent == unit->module);

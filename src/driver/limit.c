@@ -1,13 +1,15 @@
 /* What compiling one program may take.
  *
- * Memory is counted where the program's arenas get their blocks. Time is that of the processor, so that a machine that is busy
- * or asleep does not matter; it runs while a stage of the compiler is at work, and not while the program runs. It is looked at
- * whenever some memory was taken and between passes: work without end takes memory sooner or later. LLVM is left alone with what it was
- * given, which these limits bound.
+ * Memory is counted where the program's arenas get their blocks. Time is that of the processor, so that a
+ * machine that is busy or asleep does not matter; it runs while a stage of the compiler is at work, and not
+ * while the program runs. It is looked at whenever some memory was taken and between passes: work without end
+ * takes memory sooner or later. LLVM is left alone with what it was given, which these limits bound.
  *
- * Nor does the compiler go to the very end of its stack, however long the chains of calls are that it follows: the rest is for what takes no memory.
+ * Nor does the compiler go to the very end of its stack, however long the chains of calls are that it
+ * follows: the rest is for what takes no memory.
  *
- * What exceeds a limit is left through the trap like lack of memory: the program is closed, the session goes on. */
+ * What exceeds a limit is left through the trap like lack of memory: the program is closed, the session goes
+ * on. */
 #include "driver.h"
 
 #include <time.h>

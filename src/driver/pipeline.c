@@ -1,8 +1,9 @@
 /* The compiler, read from top to bottom: which passes a function goes through, in which order.
  *
- * syntax and check come first (front.c), lowering follows demand. Then every function that was lowered goes through the
- * passes of the table. It is verified before the first and after the last, in debug builds after each; a function that is malformed
- * is reported and closes the program, so that no code is made of it. `slope dump --after NAME` stops behind a pass. */
+ * syntax and check come first (front.c), lowering follows demand. Then every function that was lowered goes
+ * through the passes of the table. It is verified before the first and after the last, in debug builds after
+ * each; a function that is malformed is reported and closes the program, so that no code is made of it.
+ * `slope dump --after NAME` stops behind a pass. */
 #include "driver/unit.h"
 
 #include <limits.h>
@@ -23,8 +24,9 @@ enum {
     SHORT = 150
 }; /* instructions */
 
-/* Where hundreds of functions call each other, each would take in as much as it may, and the same over and over: once copies are many, and more than several times what there was, only
- * callees are copied that are short with all that they call. */
+/* Where hundreds of functions call each other, each would take in as much as it may, and the same over and
+ * over: once copies are many, and more than several times what there was, only callees are copied that are
+ * short with all that they call. */
 typedef struct Plenty {
     int64_t many, times;
 } Plenty;
@@ -39,8 +41,9 @@ static void begin_copying(Module *module, int first) {
         if (module->funcs.at[i]->body) module->written += region_size(module->funcs.at[i]->body);
 }
 
-/* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. What that brings in may be called in one
- * place again, and so on; NVIDIA's compiler needs minutes for what is too large. */
+/* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients
+ * are added to. What that brings in may be called in one place again, and so on; NVIDIA's compiler needs
+ * minutes for what is too large. */
 static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
     Region *kernel = call->func->body;
     (void)user;
@@ -48,8 +51,9 @@ static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
     return region_calls(kernel, callee) == 1 && region_size(kernel) <= MOST_OF_KERNEL;
 }
 
-/* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the memory. Where each calls two others, copies double with each
- * step: a callee that would become too long is left to take in what it calls itself. */
+/* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the
+ * memory. Where each calls two others, copies double with each step: a callee that would become too long is
+ * left to take in what it calls itself. */
 static bool pass_inline(Func *func) {
     const int64_t growth = 2000000;
     const Plenty plenty = {.many = 10000, .times = 5};
@@ -87,8 +91,8 @@ static bool is_half(void *user, const Func *callee, const Inst *call) {
     return is_own && (uintptr_t)map_get(&halves->calls, PTR_KEY(callee)) == 1;
 }
 
-/* In source code the way there and the way back of a derivative are parts of it, if they are called in one place: to hand over all that is kept, each would need a struct for its
- * results and as many parameters. */
+/* In source code the way there and the way back of a derivative are parts of it, if they are called in one
+ * place: to hand over all that is kept, each would need a struct for its results and as many parameters. */
 static bool pass_halves(Unit *unit) {
     if (!unit->is_source || unit->ir->many_threads) return false;
     Halves halves = {.scratch = arena_scratch(unit->ir->arena), .by_address = unit->has_no_pointers};
@@ -102,7 +106,8 @@ static bool pass_halves(Unit *unit) {
     return changed;
 }
 
-/* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are variables. */
+/* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are
+ * variables. */
 static bool pass_unroll(Func *func) {
     if (!opt_unroll(func)) return false;
     opt_simplify(func);
@@ -126,7 +131,8 @@ static void clean(Func *func, SroaOptions options) {
     opt_dce(func);
 }
 
-/* If rounds have too little in common to be made together, what is called stays where it is. What they have in common stays in the loop until that is known. */
+/* If rounds have too little in common to be made together, what is called stays where it is. What they have
+ * in common stays in the loop until that is known. */
 static bool make_together(Func *func) {
     if (!opt_may_be_together(func)) return false;
     Region *body = func->body;
@@ -154,8 +160,8 @@ static bool pass_sink(Func *func) {
     return opt_sink(func, MANY_BRANCHES);
 }
 
-/* Loops of a derivative are mostly those that its function had. Rounds of them at once are less than what a loop around all of it gains by lanes, which then find too
- * much: what is left when those are done. */
+/* Loops of a derivative are mostly those that its function had. Rounds of them at once are less than what a
+ * loop around all of it gains by lanes, which then find too much: what is left when those are done. */
 static bool pass_rows(Func *func) { return (func->flags & FUNC_GENERATED) && make_together(func); }
 
 /* Derivatives in several directions, call by call. What they call may have siblings then. */
@@ -337,7 +343,8 @@ static void widen_loops(Unit *unit, const LaneOptions *options) {
         verify(unit, unit->ir->funcs.at[made], "lanes");
 }
 
-/* Kernels get a form that does several items at once. What tells of indices out of range does so one by one. */
+/* Kernels get a form that does several items at once. What tells of indices out of range does so one by
+ * one. */
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     int lanes = wanted_lanes(unit), count = unit->ir->funcs.count;
@@ -561,8 +568,8 @@ static void keep_written(Unit *unit) {
     }
 }
 
-/* Puts back what was written, or what the passes made of it. A program may ask for one derivative after the other, and
- * each is made from the source. */
+/* Puts back what was written, or what the passes made of it. A program may ask for one derivative after the
+ * other, and each is made from the source. */
 static void exchange_written(Unit *unit) {
     for (int i = 0; i < unit->written.count; i++) {
         Written *written = &unit->written.at[i],
@@ -663,7 +670,8 @@ static void look_at_call(void *user, Inst *inst) {
     if (inst->op == OP_call) spread_failure(user, inst->callee);
 }
 
-/* Functions with errors are not well-formed, and a program may ask for others afterwards: they lose their bodies, and so do those who call them, and derivatives. */
+/* Functions with errors are not well-formed, and a program may ask for others afterwards: they lose their
+ * bodies, and so do those who call them, and derivatives. */
 static void give_up_failed(const Unit *unit) {
     FailedCall search;
     do {

@@ -1,14 +1,16 @@
 /* Programs that have the library ready and nothing else: what a load begins with.
  *
- * The checker writes what it finds out about the library into the library's tree, together with what it finds out about the program, and
- * most of the time that a small program takes goes there, each time the same. So a session keeps how a program was before its
- * text was read: with the declarations that earlier programs asked for, their headers checked. When such a program is freed, it
- * is set back to that, byte for byte and at the same addresses, and waits for the next text: nothing that it wrote is left, and
- * nobody needs to know what that was. Programs that live at the same time have one each.
+ * The checker writes what it finds out about the library into the library's tree, together with what it finds
+ * out about the program, and most of the time that a small program takes goes there, each time the same. So a
+ * session keeps how a program was before its text was read: with the declarations that earlier programs asked
+ * for, their headers checked. When such a program is freed, it is set back to that, byte for byte and at the
+ * same addresses, and waits for the next text: nothing that it wrote is left, and nobody needs to know what
+ * that was. Programs that live at the same time have one each.
  *
- * The first program of a session begins with what its text names, as far as words tell (library_expect), so that the second finds a start already. Later
- * ones are made anew when programs ask for much that is not in them. What a start takes is not counted
- * among what a program may take, so that programs may do the same whatever came before them. */
+ * The first program of a session begins with what its text names, as far as words tell (library_expect), so
+ * that the second finds a start already. Later ones are made anew when programs ask for much that is not in
+ * them. What a start takes is not counted among what a program may take, so that programs may do the same
+ * whatever came before them. */
 #include "driver.h"
 
 typedef struct Start {

@@ -1,8 +1,9 @@
 /* Blocks of memory that programs have given back, kept for the next ones.
  *
- * Checking a file of some hundred lines takes about 4 MiB. To get them from the system, which clears every page of them anew, takes a third of the
- * time that checking takes. A session keeps a few MiB; what is more goes back at once. Arenas ask for blocks of few sizes, so
- * that one of the very size is mostly there. The address sanitizer is to see what is used after it was freed: with it nothing is kept. */
+ * Checking a file of some hundred lines takes about 4 MiB. To get them from the system, which clears every
+ * page of them anew, takes a third of the time that checking takes. A session keeps a few MiB; what is more
+ * goes back at once. Arenas ask for blocks of few sizes, so that one of the very size is mostly there. The
+ * address sanitizer is to see what is used after it was freed: with it nothing is kept. */
 #include "driver.h"
 
 struct SpareBlock {

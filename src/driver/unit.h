@@ -65,7 +65,8 @@ bool unit_run_passes(Unit *unit, const char *stop);
 SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differentiated; error: reported */
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
-/* Of a function, or of all that anyone has asked for (NULL): an error if it could not be lowered or differentiated. */
+/* Of a function, or of all that anyone has asked for (NULL): an error if it could not be lowered or
+ * differentiated. */
 SlopeStatus unit_refuse_failed(const Unit *unit, const Func *func);
 /* The form of a kernel that is compiled in its place. NULL: itself is, or that form was not asked for yet. */
 Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t large);

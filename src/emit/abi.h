@@ -1,5 +1,5 @@
-/* abi: what emitted code and the runtime share. Plain C structs, known to both by their offsets; nothing else of the
- * compiler is needed here, so that the runtime also builds alone (libslope-rt).
+/* abi: what emitted code and the runtime share. Plain C structs, known to both by their offsets; nothing else
+ * of the compiler is needed here, so that the runtime also builds alone (libslope-rt).
  *
  * Symbols of an emitted module, for a function `f` that is exported (FUNC_EXPORT):
  *   f           its native form. In the JIT, `in` scalars and pointers are passed by value as the C type (bool as bool, half as
@@ -11,13 +11,13 @@
  *   u           a uniform: its memory.
  *   slope.init  void (void): fills constants that need code; run it once after loading. Shared libraries and objects run it
  *               by themselves.
- * In files the names are those that C can say (names.c): bwd_f for bwd_diff(f), and the prefix slope_ for what C or C++ claims. In
- * the JIT they are those of the IR with the prefix `slope.`.
+ * In files the names are those that C can say (names.c): bwd_f for bwd_diff(f), and the prefix slope_ for
+ * what C or C++ claims. In the JIT they are those of the IR with the prefix `slope.`.
  *
- * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an RtBuffer. In the JIT, constant
- * buffers have the layout std140.
- * Memory of `in` parameters is not written during a call; memory of out and inout parameters overlaps with nothing else
- * that the function reaches. A call that is ended by `abort` returns zero; the runtime has the message. */
+ * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an
+ * RtBuffer. In the JIT, constant buffers have the layout std140. Memory of `in` parameters is not written
+ * during a call; memory of out and inout parameters overlaps with nothing else that the function reaches. A
+ * call that is ended by `abort` returns zero; the runtime has the message. */
 #ifndef SLOPE_EMIT_ABI_H
 #define SLOPE_EMIT_ABI_H
 
@@ -29,8 +29,8 @@ typedef struct RtThread RtThread;
 typedef struct RtFiber RtFiber;
 typedef struct RtKernel RtKernel;
 
-/* What every emitted function receives as its first, hidden parameter. One per thread of a dispatch (or per call from
- * outside), on the stack of the entry function. */
+/* What every emitted function receives as its first, hidden parameter. One per thread of a dispatch (or per
+ * call from outside), on the stack of the entry function. */
 typedef struct RtContext {
     uint32_t thread_id[3]; /* SV_DispatchThreadID */
     uint32_t group_id[3];  /* SV_GroupID */
@@ -70,7 +70,8 @@ typedef struct RtTape {
     uint64_t serial;            /* order of opening */
 } RtTape;
 
-/* Buffers as the program sees them. Those of append, consume and rw kind have a counter in the 16 bytes before `data`. */
+/* Buffers as the program sees them. Those of append, consume and rw kind have a counter in the 16 bytes
+ * before `data`. */
 typedef struct RtBuffer {
     void *data;
     uint64_t count; /* elements, or bytes of a byte buffer */
@@ -78,7 +79,8 @@ typedef struct RtBuffer {
 
 enum { RT_BUFFER_HEADER = 16 };
 
-/* A buffer of which every worker has a copy to add to. Where it is: an offset leads to a pointer, which is followed, and so on; the last leads to the RtBuffer. */
+/* A buffer of which every worker has a copy to add to. Where it is: an offset leads to a pointer, which is
+ * followed, and so on; the last leads to the RtBuffer. */
 enum { RT_SUM_STEPS = 4 };
 typedef struct RtSum {
     char *base;   /* the memory of a uniform; NULL: ... */
@@ -90,10 +92,11 @@ typedef struct RtSum {
 } RtSum;
 
 struct RtKernel {
-    /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread` instead. */
+    /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread`
+     * instead. */
     void (*run)(const RtContext *context, uint64_t first, uint64_t end);
-    /* Runs the one thread that the context describes, or it and those that follow in x, as many as `lanes` says; for kernels with
-     * group barriers. */
+    /* Runs the one thread that the context describes, or it and those that follow in x, as many as `lanes`
+     * says; for kernels with group barriers. */
     void (*thread)(const RtContext *context);
     uint32_t group_size[3];
     uint32_t shared_align;
@@ -122,9 +125,10 @@ typedef struct RtPrintArg {
 
 /* ---- what code on a GPU and the runtime share */
 
-/* A variable of the module, by the name slope_host: filled by the runtime before a launch and read after it. Numbers of chunks
- * are powers of two of RT_CHUNK bytes; `spare` has lists for each: the first's place in the room plus one, in chunks, and in the upper half a
- * number that changes with every change, so that none is mistaken for another. A list goes on in the first word of its members. */
+/* A variable of the module, by the name slope_host: filled by the runtime before a launch and read after it.
+ * Numbers of chunks are powers of two of RT_CHUNK bytes; `spare` has lists for each: the first's place in the
+ * room plus one, in chunks, and in the upper half a number that changes with every change, so that none is
+ * mistaken for another. A list goes on in the first word of its members. */
 enum { RT_CHUNK = 4096, RT_CHUNK_SIZES = 32, RT_CHUNK_LISTS = 16, RT_HOST_TEXT = 488 };
 typedef struct RtHost {
     uint32_t stop;   /* not 0: threads leave when they look */
@@ -137,15 +141,16 @@ typedef struct RtHost {
     char text[RT_HOST_TEXT]; /* a zero ends it */
 } RtHost;
 
-/* What one printf has printed; then come its RtPrintArgs, the format, padding up to a multiple of 8 bytes, the values, and texts, of which the
- * values have the places in the record. */
+/* What one printf has printed; then come its RtPrintArgs, the format, padding up to a multiple of 8 bytes,
+ * the values, and texts, of which the values have the places in the record. */
 typedef struct RtPrinted {
     uint32_t size; /* of the whole record, a multiple of 8 */
     uint32_t length, nargs, nvalues;
 } RtPrinted;
 
-/* Code that LLVM makes for a GPU: what a thread has for its tapes, and a stack of a tape, of which RT_STACKS and a pointer to the thread are one. Element i is at
- * i << shift: lanes of a warp that take memory together have theirs side by side. emit/llvm/device.ll has the same. */
+/* Code that LLVM makes for a GPU: what a thread has for its tapes, and a stack of a tape, of which RT_STACKS
+ * and a pointer to the thread are one. Element i is at i << shift: lanes of a warp that take memory together
+ * have theirs side by side. emit/llvm/device.ll has the same. */
 enum { RT_DEVICE_ROOM = 4096 };
 typedef struct RtDeviceThread {
     uint64_t used, open; /* bytes of the room; tapes */
@@ -160,7 +165,8 @@ typedef struct RtDeviceStack {
 
 /* ---- what emitted code calls */
 
-/* Runs body(context, args) where `abort` finds its way back. The context is made for the call: what is compiled keeps its own blocks there. *slot is the runtime, made on first use if NULL. */
+/* Runs body(context, args) where `abort` finds its way back. The context is made for the call: what is
+ * compiled keeps its own blocks there. *slot is the runtime, made on first use if NULL. */
 void rt_call(Runtime **slot, void (*body)(const RtContext *context, void *const *args), void *const *args);
 /* The same on a deep stack, for bodies that call themselves somewhere. */
 void rt_call_deep(Runtime **slot, void (*body)(const RtContext *context, void *const *args),
@@ -170,9 +176,10 @@ void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, v
 void rt_close(Runtime **slot); /* frees the runtime, if one was made; when a shared library is unloaded */
 void rt_abort(const RtContext *context, const char *text, int64_t length) __attribute__((noreturn));
 void rt_barrier(const RtContext *context);
-/* Meets the other threads of the wave that are, or come, here: all that pass the same `site`, or, if `low` and `high` are bits of lanes,
- * exactly those, who must name the same ones. What is returned lasts until the thread meets others again: bits of those
- * that met, in two words, then what lane i gave in word i + 2. `own` has room for such a table of one lane. */
+/* Meets the other threads of the wave that are, or come, here: all that pass the same `site`, or, if `low`
+ * and `high` are bits of lanes, exactly those, who must name the same ones. What is returned lasts until the
+ * thread meets others again: bits of those that met, in two words, then what lane i gave in word i + 2. `own`
+ * has room for such a table of one lane. */
 enum { RT_WAVE_LANES = 128 };
 uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t low, uint64_t high,
                   uint64_t *own);
@@ -183,7 +190,8 @@ void rt_tape_close(RtTape *tape);
 /* Makes room for `more` elements above count in stack `kind`, or ends the program. */
 void rt_tape_more(RtTape *tape, int64_t kind, int64_t more);
 
-/* An index is out of range at that place; counts, and keeps the place until somebody asks (runtime_take_outside). */
+/* An index is out of range at that place; counts, and keeps the place until somebody asks
+ * (runtime_take_outside). */
 typedef struct RtSite {
     int64_t loc;
     _Atomic int64_t count;
@@ -195,14 +203,16 @@ char *rt_memory_take(const RtContext *context, int64_t size); /* zeroed, for sta
 char *rt_local_take(const RtContext *context,
                     int64_t size); /* as it comes, for variables too large for one */
 void rt_memory_give(char *memory);
-/* The memory of a tensor that the program makes, all zero, behind its counter. It lasts until the call or dispatch ends. */
+/* The memory of a tensor that the program makes, all zero, behind its counter. It lasts until the call or
+ * dispatch ends. */
 void *rt_made_take(const RtContext *context, int64_t size);
-/* But for those whose address is in such an object, which the call returns: free(data - RT_BUFFER_HEADER) is up to the caller. */
+/* But for those whose address is in such an object, which the call returns: free(data - RT_BUFFER_HEADER) is
+ * up to the caller. */
 void rt_made_return(const RtContext *context, const void *object, int64_t size);
 void rt_made_constants(
     const RtContext *context); /* ... and those made so far by the call, which constants hold */
-/* The stack is below its limit in the function of that name: ends the program, unless there is room to find out how
- * deep the recursion is. */
+/* The stack is below its limit in the function of that name: ends the program, unless there is room to find
+ * out how deep the recursion is. */
 void rt_stack(const RtContext *context, const char *name, int64_t length);
 void rt_stop(RtThread *thread) __attribute__((noreturn)); /* ends what it runs, as it was told to */
 

@@ -1,9 +1,11 @@
-/* Which `ref` parameters nothing else leads to, so that LLVM and C can be told: those of derivatives to which they add.
+/* Which `ref` parameters nothing else leads to, so that LLVM and C can be told: those of derivatives to which
+ * they add.
  *
- * They are `ref` since two of them may be one object, as in f(x, x). Mostly they are not: in every call they are parts of variables of
- * the caller, or of parameters that themselves are alone, and the other addresses of the call are elsewhere. No variable that is
- * given away otherwise counts, and no function but those that were made here, which keep no addresses. Compilers would find out
- * themselves where they inline, but give up on variables with many uses, and cannot know that tapes are elsewhere. */
+ * They are `ref` since two of them may be one object, as in f(x, x). Mostly they are not: in every call they
+ * are parts of variables of the caller, or of parameters that themselves are alone, and the other addresses
+ * of the call are elsewhere. No variable that is given away otherwise counts, and no function but those that
+ * were made here, which keep no addresses. Compilers would find out themselves where they inline, but give up
+ * on variables with many uses, and cannot know that tapes are elsewhere. */
 #include "emit/reach.h"
 
 typedef VEC(const Inst *) Calls;

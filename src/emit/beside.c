@@ -1,14 +1,17 @@
-/* Short loops beside long ones: what is prepared before a loop over data, or added up behind it. They take a small part of the time, however they are done, but to write them out and to look for
- * vectors in them takes a compiler as long as for the loop over data: they are left as they are.
+/* Short loops beside long ones: what is prepared before a loop over data, or added up behind it. They take a
+ * small part of the time, however they are done, but to write them out and to look for vectors in them takes
+ * a compiler as long as for the loop over data: they are left as they are.
  *
  *     for (k = 0; k < 10; k++) scale[k] = exp(x[k]);                   left as it is
  *     for (i = 0; i < count; i++)
  *         for (k = 0; k < 100; k++) sum += scale[k % 10] * ...
  *
- * How long a loop takes is estimated by what it does in a round; where constants do not tell how many there are, or tell of many, they are taken to be SOME_ROUNDS. Loops of functions that become a part of their
+ * How long a loop takes is estimated by what it does in a round; where constants do not tell how many there
+ * are, or tell of many, they are taken to be SOME_ROUNDS. Loops of functions that become a part of their
  * caller are compared with all that this does.
  *
- * A local array of which all indices are constants, once loops are written out, is in registers. Where a long loop would gain by that, none that uses the array is left: it would then be in memory everywhere. */
+ * A local array of which all indices are constants, once loops are written out, is in registers. Where a long
+ * loop would gain by that, none that uses the array is left: it would then be in memory everywhere. */
 #include "emit/reach.h"
 
 enum {

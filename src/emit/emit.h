@@ -1,21 +1,24 @@
-/* emit: from IR to code. One struct of functions per way of making code; the driver knows nothing else of it. The targets
- * that users can name are the rows of targets.def: what makes them, and what they are capable of.
+/* emit: from IR to code. One struct of functions per way of making code; the driver knows nothing else of it.
+ * The targets that users can name are the rows of targets.def: what makes them, and what they are capable of.
  *
- * The LLVM emitter lives in a shared object of its own (libslope-llvm.so), so that LLVM is not even mapped unless code is
- * made. The driver loads it and asks for the function `slope_llvm_backend`. Others are built in.
+ * The LLVM emitter lives in a shared object of its own (libslope-llvm.so), so that LLVM is not even mapped
+ * unless code is made. The driver loads it and asks for the function `slope_llvm_backend`. Others are built
+ * in.
  *
- * What is emitted: every function with FUNC_EXPORT that has a body, and all that they reach. The functions must be verified and
- * concrete; both states are taken. Names and calling conventions of what comes out are described in abi.h.
+ * What is emitted: every function with FUNC_EXPORT that has a body, and all that they reach. The functions
+ * must be verified and concrete; both states are taken. Names and calling conventions of what comes out are
+ * described in abi.h.
  *
- * Errors come back as text in an EmitError; nothing is printed. Different sessions may use a backend at the same time; one
- * EmitJit, or one Module, is used by one thread at a time. */
+ * Errors come back as text in an EmitError; nothing is printed. Different sessions may use a backend at the
+ * same time; one EmitJit, or one Module, is used by one thread at a time. */
 #ifndef SLOPE_EMIT_H
 #define SLOPE_EMIT_H
 
 #include "emit/abi.h"
 #include "ir/ir.h"
 
-/* How floating-point arithmetic may differ from what is written, from -O1 on. NaN and infinities always have their meaning. */
+/* How floating-point arithmetic may differ from what is written, from -O1 on. NaN and infinities always have
+ * their meaning. */
 typedef enum EmitFloats {
     EMIT_floats_strict,   /* not at all */
     EMIT_floats_contract, /* a * b + c may become fma */
@@ -83,7 +86,8 @@ typedef enum TargetCapabilities {
     TARGET_KEEPS_ORDER = 16384, /* what compiles it adds up as it is written, one item at a time */
 } TargetCapabilities;
 
-/* Operations that a backend does not have for all operands, so that they are written out before it sees them. */
+/* Operations that a backend does not have for all operands, so that they are written out before it sees
+ * them. */
 typedef enum BackendLacks {
     BACKEND_LACKS_INTEGERS = 1, /* division by zero and what overflows, shifts by more than there are bits */
     BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
@@ -93,7 +97,8 @@ typedef enum BackendLacks {
     BACKEND_LACKS_ZEROS = 16,   /* `scale` and `ratio`, of which nothing stays nothing */
     BACKEND_LACKS_VIEWS = 64,   /* memory that is seen as another type */
     BACKEND_LACKS_UNUSED = 128, /* a place for what nobody uses: compilers warn of it */
-/* Vectors of floats to integers, clamped: LLVM takes the lanes one by one where the processor has no such instruction. */
+/* Vectors of floats to integers, clamped: LLVM takes the lanes one by one where the processor has no such
+ * instruction. */
 #if defined(__x86_64__)
     BACKEND_LACKS_CLAMPS = 32,
 #else
@@ -118,7 +123,8 @@ typedef enum EmitSymbol {
 
 typedef struct EmitJit EmitJit;
 
-/* Keeps what was made for those who ask for the very same again, in this run or a later one. It may forget. From any thread. */
+/* Keeps what was made for those who ask for the very same again, in this run or a later one. It may forget.
+ * From any thread. */
 typedef struct EmitCache {
     void *user;
     /* To be freed; NULL: it does not have it. */
@@ -146,7 +152,8 @@ typedef struct EmitFile {
     bool comments;     /* the same as a comment at its end */
     bool side_by_side; /* a page that shows the program and the code beside each other */
     bool hosted;       /* for a GPU: the runtime loads and launches it, by slope_host of abi.h */
-    /* Told how things are called in such code, by their names in the IR: kernels, uniforms; "" is what computes constants. NULL: nobody asks. */
+    /* Told how things are called in such code, by their names in the IR: kernels, uniforms; "" is what
+     * computes constants. NULL: nobody asks. */
     void (*found)(void *user, EmitSymbol what, const char *name, const char *symbol);
     void *user;
     int capability; /* of the GPU that code is for: 75 is 7.5; 0: of the oldest that there is code for */
@@ -161,20 +168,21 @@ typedef struct EmitBackend {
     EmitJit *(*jit_new)(const EmitJitConfig *config, EmitError *error);
     /* Releases all code and all memory of uniforms. */
     void (*jit_free)(EmitJit *jit);
-    /* Translates, optimises, links and initialises. May be called several times: a later module shares the uniforms of the
-     * earlier ones, and functions that were exported before are not exported again. */
+    /* Translates, optimises, links and initialises. May be called several times: a later module shares the
+     * uniforms of the earlier ones, and functions that were exported before are not exported again. */
     bool (*jit_add)(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes *times,
                     EmitError *error);
     /* NULL if there is no such thing. */
     void *(*jit_find)(EmitJit *jit, EmitSymbol what, const char *name);
-    /* Calls a function that was found: one pointer per parameter, in order, then one per result. From any thread. */
+    /* Calls a function that was found: one pointer per parameter, in order, then one per result. From any
+     * thread. */
     void (*jit_call)(EmitJit *jit, void *function, void *const *args);
     void (*forget)(EmitSpare *spare); /* what is in it is freed; NULL: there never is something */
     /* Writes a file. */
     bool (*write)(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
                   EmitError *error);
-    /* The same as bytes in memory (path is not used), with a NUL behind them; to be freed by the caller. NULL after an
-     * error. */
+    /* The same as bytes in memory (path is not used), with a NUL behind them; to be freed by the caller. NULL
+     * after an error. */
     char *(*make)(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                   EmitTimes *times, EmitError *error);
 } EmitBackend;
@@ -190,7 +198,8 @@ typedef struct EmitMaker {
 } EmitMaker;
 
 /* ---- names.c */
-/* A C identifier for the name that something has in the IR, as others can see it: what C or C++ claims gets the prefix slope_. */
+/* A C identifier for the name that something has in the IR, as others can see it: what C or C++ claims gets
+ * the prefix slope_. */
 const char *emit_outer_name(Arena *arena, const char *name);
 
 /* ---- targets.c */

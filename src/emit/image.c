@@ -1,4 +1,5 @@
-/* The memory of a global as it is before anything runs: its constants, scalar by scalar, at the places of its layout. */
+/* The memory of a global as it is before anything runs: its constants, scalar by scalar, at the places of its
+ * layout. */
 #include "emit/reach.h"
 
 typedef struct Image {

@@ -55,7 +55,8 @@ static const char claimed_by_calls[] =
     "nextafter pow printf putchar puts qsort realloc remainder rint round roundeven signbit sin sincos "
     "sinh snprintf sqrt strlen tan tanh tgamma trunc vsnprintf ";
 
-/* What else the library has or compilers know, and what functions are given that ask for their thread. Variables inside of functions may have these names, too. */
+/* What else the library has or compilers know, and what functions are given that ask for their thread.
+ * Variables inside of functions may have these names, too. */
 static const char claimed_outside[] =
     " _edata _end _etext _exit _fini _init _start a64l accept access alarm aligned_alloc arc4random "
     "arc4random_buf arc4random_uniform asctime asprintf assert_perror at_quick_exit atexit atof atoi atol "

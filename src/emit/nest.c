@@ -1,7 +1,8 @@
-/* Nests of short loops over small arrays, as in elimination on a 4 x 4 matrix. Written out, every index is a constant, so that the arrays are numbers in
- * registers; left as loops, each number is stored and read again, and what vectorises the inner loop reads rows of which one number was
- * stored just before, for which processors wait. Compilers write out such loops one by one, the inner first, and stop at a limit that is meant for
- * loops of which little is known. */
+/* Nests of short loops over small arrays, as in elimination on a 4 x 4 matrix. Written out, every index is a
+ * constant, so that the arrays are numbers in registers; left as loops, each number is stored and read again,
+ * and what vectorises the inner loop reads rows of which one number was stored just before, for which
+ * processors wait. Compilers write out such loops one by one, the inner first, and stop at a limit that is
+ * meant for loops of which little is known. */
 #include "emit/reach.h"
 
 enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048 }; /* of one loop; instructions of a nest */
@@ -71,7 +72,8 @@ typedef struct Round {
     bool has_row, is_plain;
 } Round;
 
-/* Lanes have numbers on a tape that lie apart: they are read or written one after the other, each by an address of its own. */
+/* Lanes have numbers on a tape that lie apart: they are read or written one after the other, each by an
+ * address of its own. */
 static bool is_one_by_one(const Inst *inst) {
     return op_has(inst->op, OP_TAPE) && inst->nargs > 1 && inst->args[1]->type->kind == TYPE_vector;
 }

@@ -1,4 +1,5 @@
-/* Reachability: a work list of functions, a walk over each, then needs flow from callees to callers until they settle. */
+/* Reachability: a work list of functions, a walk over each, then needs flow from callees to callers until
+ * they settle. */
 #include "emit/reach.h"
 
 ReachedFunc *reached_func(const Reached *reached, const Func *func) {
@@ -85,7 +86,8 @@ static bool has_rows(const Type *type) {
     return false;
 }
 
-/* `inst`: that has such a value; NULL: it is a parameter. What a function that is called from outside does out of its loops is done once in a call. */
+/* `inst`: that has such a value; NULL: it is a parameter. What a function that is called from outside does
+ * out of its loops is done once in a call. */
 static void note_rows(ReachedFunc *info, const Inst *inst, const Type *type) {
     const Type *target = ir_target(type);
     if (!has_rows(target ? target : type)) return;
@@ -164,7 +166,8 @@ static void join(ReachedFunc *info) {
     root->whole += info->size;
 }
 
-/* Compilers copy what is small to all places that call it. Where a function has many of these, there is no room for all copies. */
+/* Compilers copy what is small to all places that call it. Where a function has many of these, there is no
+ * room for all copies. */
 static void count_copies(const ReachedFunc *caller) {
     enum { MOST_LOOPS_COPIED = 64 };
     for (int i = 0; i < caller->callees.count; i++) caller->callees.at[i]->in_caller = 0;
@@ -188,8 +191,8 @@ void reach_on_stack(ReachedFunc *info) {
     info->needs |= NEEDS_STACK;
 }
 
-/* Takes away functions that call nothing that is left, or that nothing left calls, until all have both: those are on a
- * cycle or between two of them. */
+/* Takes away functions that call nothing that is left, or that nothing left calls, until all have both: those
+ * are on a cycle or between two of them. */
 static void find_cycles(Reached *reached) {
     VEC(ReachedFunc *) work = {0};
     for (int i = 0; i < reached->funcs.count; i++) {

@@ -1,6 +1,6 @@
-/* reach: what a module's exported functions reach, and what each function needs of its surroundings. Every target begins
- * with this; nothing here knows of any. With it come answers that several targets need: what memory of globals begins with, how
- * printf sees its values. */
+/* reach: what a module's exported functions reach, and what each function needs of its surroundings. Every
+ * target begins with this; nothing here knows of any. With it come answers that several targets need: what
+ * memory of globals begins with, how printf sees its values. */
 #ifndef SLOPE_EMIT_REACH_H
 #define SLOPE_EMIT_REACH_H
 
@@ -29,11 +29,12 @@ typedef enum Needs {
 /* Bytes; larger variables and blocks do not belong on a stack. */
 enum { LARGE_SIZE = 16 * 1024 };
 
-/* Instructions, roughly: what may be done without a look whether to stop, and how much of it loops do between two looks. */
+/* Instructions, roughly: what may be done without a look whether to stop, and how much of it loops do between
+ * two looks. */
 enum { MUCH_WORK = 1 << 18, SOME_WORK = 1 << 14 };
 
-/* A loop that looks whether it is to stop, once in that many rounds. Where it counts towards something fixed these are a loop of their
- * own; where it does not, they are few, and written out. */
+/* A loop that looks whether it is to stop, once in that many rounds. Where it counts towards something fixed
+ * these are a loop of their own; where it does not, they are few, and written out. */
 typedef struct LoopLooks {
     int64_t rounds;
     int64_t step; /* that it counts by; 0: it does not */
@@ -105,15 +106,17 @@ typedef struct Reached {
 } Reached;
 
 /* ---- reach.c */
-/* All that functions with FUNC_EXPORT reach, and every uniform; `wide`: with the forms of kernels for several lanes. */
+/* All that functions with FUNC_EXPORT reach, and every uniform; `wide`: with the forms of kernels for several
+ * lanes. */
 Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
 bool reach_may_hold_made(const Type *type);     /* such an object, a tensor that was made */
 bool reach_may_return_made(const Param *param); /* through it, to who calls the function from outside */
-/* The derivative of a function, mostly, that is called in one place: as a part of its caller it knows sizes and strides. Compilers have
- * the same rule, but may copy the caller's loop, and with it the call, before they come to that; and they take in whatever comes. */
+/* The derivative of a function, mostly, that is called in one place: as a part of its caller it knows sizes
+ * and strides. Compilers have the same rule, but may copy the caller's loop, and with it the call, before
+ * they come to that; and they take in whatever comes. */
 bool reach_is_joined(const ReachedFunc *info);
 void reach_on_stack(ReachedFunc *info); /* it tests whether there is enough */
 
@@ -126,7 +129,8 @@ int emit_print_args(const Inst *inst, RtPrintArg *args);
 void reach_work(Reached *reached); /* where to look whether to stop */
 
 /* ---- tape.c */
-/* The first push, or pop, in a row of one stack may do it for all of them: how many there are, or 0 for the others. */
+/* The first push, or pop, in a row of one stack may do it for all of them: how many there are, or 0 for the
+ * others. */
 int emit_count_row(const Inst *inst);
 const Inst *emit_next_in_row(const Inst *inst); /* NULL: it is the last */
 void reach_tapes(Reached *reached);
@@ -137,10 +141,13 @@ bool reach_has_room(const Reached *reached, Val *tape);              /* never gr
 void reach_nests(Reached *reached);
 bool emit_is_written_out(const Reached *reached,
                          const Inst *loop); /* it is best replaced by its rounds, one after the other */
-/* How many rounds of a loop over vectors are best written out: LLVM, which makes none of such loops, does so of itself only if it can write out all; 1: no more than there is. */
+/* How many rounds of a loop over vectors are best written out: LLVM, which makes none of such loops, does so
+ * of itself only if it can write out all; 1: no more than there is. */
 int emit_rounds_in_a_row(const Inst *loop);
-/* How LLVM is to write out a loop of more than a few rounds. It would do so before it looks for vectors, and every pass from there on has as many instructions more, the longest time that large functions take;
- * vectors are found in the loop as well, and what is left of it then may be written out. Where rounds wait for each other there is nothing to gain; nor where a loop does what is left for it to do. */
+/* How LLVM is to write out a loop of more than a few rounds. It would do so before it looks for vectors, and
+ * every pass from there on has as many instructions more, the longest time that large functions take; vectors
+ * are found in the loop as well, and what is left of it then may be written out. Where rounds wait for each
+ * other there is nothing to gain; nor where a loop does what is left for it to do. */
 typedef enum Unrolling { UNROLL_freely, UNROLL_as_vectors, UNROLL_never } Unrolling;
 /* `has_short_vectors`: so few rounds fill some. */
 Unrolling emit_unrolling(const Inst *loop, bool has_short_vectors);

@@ -1,8 +1,10 @@
-/* Sums that a group of threads can keep for itself until it ends: additions to elements of buffers that the program does nothing else with. Then
- * nobody sees that they come late, and a number that all threads of a group add to takes one atomic operation in place of many.
+/* Sums that a group of threads can keep for itself until it ends: additions to elements of buffers that the
+ * program does nothing else with. Then nobody sees that they come late, and a number that all threads of a
+ * group add to takes one atomic operation in place of many.
  *
- * A buffer is known by the uniform or the parameter of a kernel that it is in: its owner. Whatever may reach the same memory in another way (addresses that were loaded, buffers that were handed
- * on) is taken to do so; different uniforms are taken to be different memory, as threads would race for it otherwise. */
+ * A buffer is known by the uniform or the parameter of a kernel that it is in: its owner. Whatever may reach
+ * the same memory in another way (addresses that were loaded, buffers that were handed on) is taken to do so;
+ * different uniforms are taken to be different memory, as threads would race for it otherwise. */
 #include "emit/reach.h"
 
 enum { FEWEST_THREADS = 128, MOST_SHARED = 20 << 10 }; /* of a group; its own shared memory, in bytes */
@@ -56,7 +58,8 @@ static bool is_constant(const Val *address) {
     return val_is_int(ir_resolve(address->inst->args[1]), &index);
 }
 
-/* Is it computed from where a thread stands in its row? Then the lanes of a warp have places of their own, which no group keeps. */
+/* Is it computed from where a thread stands in its row? Then the lanes of a warp have places of their own,
+ * which no group keeps. */
 static bool follows_thread(const Val *v, int depth) {
     if (v->kind != VAL_inst || depth == 0) return false;
     const Inst *inst = v->inst;
@@ -140,7 +143,8 @@ static const Global *find_only_buffer(const Module *module, const Search *search
     return only && only->type->kind == TYPE_buffer ? only : NULL;
 }
 
-/* Numbers have their own places if these are known to be few; otherwise they share what there is room for, and are found by their addresses. */
+/* Numbers have their own places if these are known to be few; otherwise they share what there is room for,
+ * and are found by their addresses. */
 static void make_room(WaitingSums *sums, const Search *search) {
     const int size = sums->kind == TYPE_double ? 2 : 1;
     sums->in_order = sums->buffer && search->bound <= MOST_SUMS / size;

@@ -1,9 +1,9 @@
-/* How many elements a tape holds at most, which follows from trip counts that are constant. What needs little memory need not grow: it is a
- * local array of who opens it.
+/* How many elements a tape holds at most, which follows from trip counts that are constant. What needs little
+ * memory need not grow: it is a local array of who opens it.
  *
- * Counted is what happens to one tape, in order: how much it has grown behind an instruction, and how high it stood meanwhile, both at
- * most. Of branches the greater amount counts; a loop that leaves more than it found adds that in every round. A function
- * that is given the tape is counted once for each of its parameters. */
+ * Counted is what happens to one tape, in order: how much it has grown behind an instruction, and how high it
+ * stood meanwhile, both at most. Of branches the greater amount counts; a loop that leaves more than it found
+ * adds that in every round. A function that is given the tape is counted once for each of its parameters. */
 #include "emit/reach.h"
 
 static const int64_t unknown = INT64_MAX, most = 1 << 24;
@@ -93,7 +93,8 @@ static Inst *first_user(Places *places, Inst *inst) {
     return NULL;
 }
 
-/* A trip count of the loop that the block is for, or of one in it. Nobody knows if that stands in a function that is called. */
+/* A trip count of the loop that the block is for, or of one in it. Nobody knows if that stands in a function
+ * that is called. */
 static int64_t bound_of_user(const Count *count, const Inst *grow) {
     Places places = {.arena = count->reached->arena};
     Longest longest = {.count = count};

@@ -1,5 +1,6 @@
-/* Sums that a group of a GPU's threads keeps (sums.c) and that stand together: those in elements of one buffer, at equal distances, make a row, whose work the lanes of a warp
- * share. How they do is the target's. */
+/* Sums that a group of a GPU's threads keeps (sums.c) and that stand together: those in elements of one
+ * buffer, at equal distances, make a row, whose work the lanes of a warp share. How they do is the
+ * target's. */
 #include "emit/reach.h"
 
 enum { MOST_TERMS = 4, MOST_DEPTH = 16 }; /* of an index */
@@ -177,7 +178,8 @@ static bool is_nearer(const Place *a, const Place *b, const Place *c) {
     return after < before || (after == before && c->offset - b->offset < b->offset - a->offset);
 }
 
-/* How many of them, from the first on, are at equal distances. Two that are not so with a third are no pair if that is nearer to the second. */
+/* How many of them, from the first on, are at equal distances. Two that are not so with a third are no pair
+ * if that is nearer to the second. */
 static int count_regular(const Place *places, int count) {
     int n = 1;
     while (n < count && n < MOST_TOGETHER && compare_terms(&places[0], &places[n]) == 0 &&

@@ -1,7 +1,8 @@
-/* Elements of buffers that a kernel stores part by part, one part right after the other, until nothing of them is as it was: a result, a gradient. If the threads
- * of a warp store elements that follow each other, as they mostly do, each instruction writes a few bytes here and there, and the
- * memory is kept busy by parts of lines. So on a GPU such an element is put together in a variable, and a warp writes its elements at once, through
- * memory of the group. */
+/* Elements of buffers that a kernel stores part by part, one part right after the other, until nothing of
+ * them is as it was: a result, a gradient. If the threads of a warp store elements that follow each other, as
+ * they mostly do, each instruction writes a few bytes here and there, and the memory is kept busy by parts of
+ * lines. So on a GPU such an element is put together in a variable, and a warp writes its elements at once,
+ * through memory of the group. */
 #include "emit/reach.h"
 
 enum { FEWEST_WORDS = 3, MOST_WORDS = 64, MOST_SHARED = 44 << 10 }; /* of an element; of a group, in bytes */

@@ -1,13 +1,15 @@
 /* How long code runs at most between two looks at the flag that tells it to stop.
  *
- * Whoever runs a kernel may want it to end, whatever it does. So a function looks at the flag in loops that may take long,
- * and at its start if it calls itself or does much without loops: functions that call each other twice, forty deep. What is
- * known to be done after MUCH_WORK instructions does not look, so that short loops are unrolled as ever. A loop that counts
- * looks once in many rounds: inside it, in between, is a loop that nothing but the counter ends, which can be vectorised
- * (emit/llvm/control.c), unless its rounds do much and wait for each other. All others look in every round, or in every eighth if they do little in one.
+ * Whoever runs a kernel may want it to end, whatever it does. So a function looks at the flag in loops that
+ * may take long, and at its start if it calls itself or does much without loops: functions that call each
+ * other twice, forty deep. What is known to be done after MUCH_WORK instructions does not look, so that short
+ * loops are unrolled as ever. A loop that counts looks once in many rounds: inside it, in between, is a loop
+ * that nothing but the counter ends, which can be vectorised (emit/llvm/control.c), unless its rounds do much
+ * and wait for each other. All others look in every round, or in every eighth if they do little in one.
  *
- * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their callers; those that call
- * themselves last, as anybody else sees only that they look at their start. On this way it is also found how long the chains of calls are. */
+ * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their
+ * callers; those that call themselves last, as anybody else sees only that they look at their start. On this
+ * way it is also found how long the chains of calls are. */
 #include "emit/reach.h"
 
 /* A value that a loop counts with, in its body. */
@@ -48,7 +50,8 @@ typedef struct Counting {
     bool alone; /* nothing else is tested, or done, before a round */
 } Counting;
 
-/* Every round moves the counter on by as much. In normal form a round in which the loop is left may not: no other comes after it. */
+/* Every round moves the counter on by as much. In normal form a round in which the loop is left may not: no
+ * other comes after it. */
 static bool find_step(Estimate *estimate, const Inst *loop, const LoopTest *test, int64_t *step) {
     Jumps jumps = {.arena = estimate->reached->arena, .loop = loop};
     region_walk(loop->regions[1], note_jump, &jumps);
@@ -111,7 +114,8 @@ static bool find_operand(Estimate *estimate, const Inst *inst, int index, Bounds
     return find_bounds(estimate, ir_resolve(inst->args[index]), bounds);
 }
 
-/* In the body the test holds: where it counts up, the first value is the least, the greatest is below the limit. */
+/* In the body the test holds: where it counts up, the first value is the least, the greatest is below the
+ * limit. */
 static bool counter_bounds(Estimate *estimate, const Counter *counter, Bounds *bounds) {
     const LoopTest *test = &counter->test;
     Bounds first, limit;
@@ -174,8 +178,8 @@ static void set_looks(Estimate *estimate, const Inst *loop, int64_t rounds, int6
     estimate->of->needs |= NEEDS_STOP;
 }
 
-/* Between two looks of a loop that counts by `stride`. A loop with little in it is worth being kept free of anything else. What it
- * counts through in these rounds must be a number of its type. */
+/* Between two looks of a loop that counts by `stride`. A loop with little in it is worth being kept free of
+ * anything else. What it counts through in these rounds must be a number of its type. */
 static int64_t rounds_of_part(const LoopTest *test, int64_t stride, int64_t body) {
     const int64_t some = 32;
     int64_t rounds = body <= SOME_WORK / some ? SOME_WORK / body : MUCH_WORK / body;
@@ -219,7 +223,8 @@ static int64_t sure_work(const Region *body) {
     return work;
 }
 
-/* Then no vectors are made of rounds, and one that does much may as well look: a loop inside a loop takes longer to compile. */
+/* Then no vectors are made of rounds, and one that does much may as well look: a loop inside a loop takes
+ * longer to compile. */
 static bool rounds_wait(const Inst *loop) {
     enum { MUCH = 176, MOST_ASKED = 64 };
     const Region *body = loop->regions[1];
@@ -281,7 +286,8 @@ static void estimate_func(Reached *reached, ReachedFunc *info) {
     info->needs |= NEEDS_STOP;
 }
 
-/* Frames of short chains fit on any stack. Of a long one every sixteenth function tests whether there is room for the next. */
+/* Frames of short chains fit on any stack. Of a long one every sixteenth function tests whether there is room
+ * for the next. */
 static void find_height(ReachedFunc *info) {
     const int is_short = 200, between = 16;
     for (int i = 0; i < info->callees.count; i++)

@@ -244,7 +244,8 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
             gradcheck_put(slot->kind, at, slot->present);
             continue;
         }
-        /* What stands in the differential of an `in` parameter is overwritten; a derivative that a user wrote may add. */
+        /* What stands in the differential of an `in` parameter is overwritten; a derivative that a user wrote
+         * may add. */
         double before = slot->output >= 0 ? v[slot->output] : s->bwd_is_custom ? 0 : 7;
         gradcheck_put(diff_kind(slot, width), at, before);
     }

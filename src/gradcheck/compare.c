@@ -1,16 +1,18 @@
 /* Points are drawn, derivatives compared there, and a verdict is given.
  *
- * At a point, J is found by differences for some directions u: along each input (all of them, or as many as a sample may
- * cost, others in the next sample) and along mixed ones. Then fwd_diff is compared for each u, bwd_diff for unit and
- * mixed v against the same differences, and <J u, v> = <u, J^T v> holds between the two.
+ * At a point, J is found by differences for some directions u: along each input (all of them, or as many as a
+ * sample may cost, others in the next sample) and along mixed ones. Then fwd_diff is compared for each u,
+ * bwd_diff for unit and mixed v against the same differences, and <J u, v> = <u, J^T v> holds between the
+ * two.
  *
- * Two numbers agree if they differ by no more than the tolerance, relative to the greater, or to a hundredth of the
- * largest entry of the row: what is smaller than that is a difference of larger things. If they do not agree, either the
- * derivative is wrong, or the function is computed so badly in its own precision that its derivative cannot be better. To
- * tell, the derivative is computed in double as well. If that does not agree either, it is wrong, unless it is the differences that are:
- * the function is computed again with random roundings (shake.c), and if its values spread so far that differences of
- * them may be as wrong as this, they say nothing. If it does agree, it was a matter of rounding: the error is small, or the derivative changes as much if the inputs change by a rounding error. Then
- * the point is of no use, and another is drawn. */
+ * Two numbers agree if they differ by no more than the tolerance, relative to the greater, or to a hundredth
+ * of the largest entry of the row: what is smaller than that is a difference of larger things. If they do not
+ * agree, either the derivative is wrong, or the function is computed so badly in its own precision that its
+ * derivative cannot be better. To tell, the derivative is computed in double as well. If that does not agree
+ * either, it is wrong, unless it is the differences that are: the function is computed again with random
+ * roundings (shake.c), and if its values spread so far that differences of them may be as wrong as this, they
+ * say nothing. If it does agree, it was a matter of rounding: the error is small, or the derivative changes
+ * as much if the inputs change by a rounding error. Then the point is of no use, and another is drawn. */
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
@@ -128,7 +130,8 @@ static double draw_limited(Random *random, const Slot *slot) {
     return floor(gradcheck_uniform(random, ceil(slot->low), floor(slot->high) + 1));
 }
 
-/* So that no two elements share a place: any dimension may be the one whose elements are neighbours; a tensor of rank 0 has but one dimension. */
+/* So that no two elements share a place: any dimension may be the one whose elements are neighbours; a tensor
+ * of rank 0 has but one dimension. */
 static double draw_stride(Random *random, const Slot *slot, int *turn) {
     enum { BITS = 4 };
     if (slot->axis < 0) return 1 + (double)(gradcheck_random(random) % (uint64_t)slot->axes);
@@ -168,8 +171,8 @@ static double reach(const Probe *p, const Slot *slot) {
     return fmin(far, fmin(x - slot->low, slot->high - x));
 }
 
-/* How far one may go along it, and how large the point is there. The step is a power of two, so that elements of buffers,
- * which are not widened, are the same numbers in single precision. */
+/* How far one may go along it, and how large the point is there. The step is a power of two, so that elements
+ * of buffers, which are not widened, are the same numbers in single precision. */
 static void measure(Probe *p, Direction *direction) {
     direction->step = INFINITY;
     direction->size = 0.1;
@@ -182,7 +185,8 @@ static void measure(Probe *p, Direction *direction) {
     if (isfinite(direction->step)) direction->step = exp2(floor(log2(direction->step)));
 }
 
-/* `count` directions in `n` dimensions: along single ones, starting anew in each sample, the last one mixed. */
+/* `count` directions in `n` dimensions: along single ones, starting anew in each sample, the last one
+ * mixed. */
 static Direction *make_directions(Probe *p, int n, int sample, int *count) {
     int single = n < MOST_DIRECTIONS ? n : MOST_DIRECTIONS / 2;
     *count = single + 1;
@@ -286,8 +290,8 @@ static double dot_of_sizes(const double *a, const double *b, int n) {
     return sum;
 }
 
-/* Does an element of a buffer, at the end, depend on what it was at the start? One that was overwritten has no derivative any more,
- * and a reverse pass may leave there what it found, since nobody will ask for it. */
+/* Does an element of a buffer, at the end, depend on what it was at the start? One that was overwritten has
+ * no derivative any more, and a reverse pass may leave there what it found, since nobody will ask for it. */
 static bool depends_on_itself(Probe *p, int input) {
     Subject *s = p->s;
     const Slot *slot = slot_of(s, input, true);
@@ -303,8 +307,8 @@ static bool depends_on_itself(Probe *p, int input) {
     return moves;
 }
 
-/* Was the gradient there left as it was found? Then another one in its place is left as well; that of another element, which
- * happened to be the same, stays what it is. */
+/* Was the gradient there left as it was found? Then another one in its place is left as well; that of another
+ * element, which happened to be the same, stays what it is. */
 static bool is_left_behind(Probe *p, Width width, const double *x, const double *v, int input) {
     Subject *s = p->s;
     if (depends_on_itself(p, input)) return false;
@@ -438,8 +442,8 @@ static double difference_of(Probe *p, const Quantity *q, double h, double *noise
     return sum;
 }
 
-/* Do differences agree with the derivative over steps that are much smaller than those that were taken? Then these have seen the mean of
- * something that oscillates. */
+/* Do differences agree with the derivative over steps that are much smaller than those that were taken? Then
+ * these have seen the mean of something that oscillates. */
 static bool agrees_nearby(Probe *p, const Quantity *q, double wide, double off) {
     if (q->part != PART_fwd && q->part != PART_bwd) return false;
     if (!isfinite(off) || rounding_of(p->s) > DBL_EPSILON) return false; /* small steps are useless */
@@ -464,8 +468,8 @@ static const char *direction_name(const Subject *s, const Direction *direction, 
     return direction->only >= 0 ? slot_of(s, direction->only, is_input)->name : NULL;
 }
 
-/* Is it told rather than what was told so far? What is wrong before what is not; of what is wrong, what is about one input and one
- * output before a mixture. */
+/* Is it told rather than what was told so far? What is wrong before what is not; of what is wrong, what is
+ * about one input and one output before a mixture. */
 static bool is_better(const Worst *worst, double error, bool single, double tolerance) {
     bool wrong = error > tolerance, was_wrong = worst->told > tolerance;
     if (!worst->x || wrong != was_wrong) return !worst->x || wrong;
@@ -484,7 +488,8 @@ static void tell(Probe *p, const Comparison *c, double error) {
     *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
 }
 
-/* The numbers do not agree: because of rounding, or of what a type has no number for? NULL: it is not that. */
+/* The numbers do not agree: because of rounding, or of what a type has no number for? NULL: it is not
+ * that. */
 static const char *rounding(Probe *p, const Comparison *c, double scale) {
     double error = fabs(c->got - c->wanted), allowed = p->tolerance * scale;
     bool have_wide = gradcheck_make_wide(p->check, p->s);

@@ -1,4 +1,5 @@
-/* Copies of functions, made to be differentiated numerically: in double, and with a record of what stands still. */
+/* Copies of functions, made to be differentiated numerically: in double, and with a record of what stands
+ * still. */
 #ifndef SLOPE_GRADCHECK_COPY_H
 #define SLOPE_GRADCHECK_COPY_H
 
@@ -11,8 +12,8 @@ typedef struct Wide {
 } Wide;
 typedef struct Widener {
     Module *module;
-    /* Of what a copy calls a copy; NULL: of the callee. A callee that it finds to be plain is copied as it is, with
-     * all that it calls, for plain callers alone. */
+    /* Of what a copy calls a copy; NULL: of the callee. A callee that it finds to be plain is copied as it
+     * is, with all that it calls, for plain callers alone. */
     Func *(*redirect)(void *user, const Inst *call, bool *plain);
     void *user;
     const char *wrong; /* why there is no copy: "it ..." */
@@ -65,8 +66,8 @@ Global *gradcheck_hold(Module *module, Func *const *roots, int nroots);
 bool gradcheck_cuts_references(Module *module, const Func *func);
 
 /* ---- shake.c */
-/* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `as`: the
- * type they stand for; NULL: their own. */
+/* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `as`:
+ * the type they stand for; NULL: their own. */
 typedef struct ShakeUnit {
     double unit, least, most; /* relative error of a number; the smallest that there is, and the largest */
 } ShakeUnit;

@@ -1,16 +1,18 @@
 /* Derivatives by differences.
  *
- * Central differences over steps that halve each time, D(h) = (f(h) - f(-h)) / 2h, have an error that is a series in h
- * squared; Richardson's extrapolation removes its terms one after the other:
+ * Central differences over steps that halve each time, D(h) = (f(h) - f(-h)) / 2h, have an error that is a
+ * series in h squared; Richardson's extrapolation removes its terms one after the other:
  *   T(k, 0) = D(h_k),   T(k, m) = T(k, m-1) + (T(k, m-1) - T(k-1, m-1)) / (4^m - 1)
- * How far an entry is from those it is made of bounds its error (Ridders), and rounding in f adds eps |f| / h. The entry
- * with the least error is taken. So the step is chosen by itself: large steps are wrong by curvature, small ones by
- * rounding, and both show. A step that leaves the domain is left out, with all larger ones. Once the entries agree, a step
- * that is much smaller has to agree too: stairs look smooth from afar. If it does not, all starts anew from there. (Not so
- * where values are rounded on the way, which makes steps below the least one useless.)
+ * How far an entry is from those it is made of bounds its error (Ridders), and rounding in f adds eps |f| /
+ * h. The entry with the least error is taken. So the step is chosen by itself: large steps are wrong by
+ * curvature, small ones by rounding, and both show. A step that leaves the domain is left out, with all
+ * larger ones. Once the entries agree, a step that is much smaller has to agree too: stairs look smooth from
+ * afar. If it does not, all starts anew from there. (Not so where values are rounded on the way, which makes
+ * steps below the least one useless.)
  *
- * A corner hides from central differences if they are symmetric (abs at 0). It shows in what the slopes to the left and
- * to the right differ by: for a smooth function that halves with the step, at a corner it stays. */
+ * A corner hides from central differences if they are symmetric (abs at 0). It shows in what the slopes to
+ * the left and to the right differ by: for a smooth function that halves with the step, at a corner it
+ * stays. */
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
@@ -95,7 +97,8 @@ static bool evaluate_both(Difference *d, double h, double *right, double *left) 
            are_finite(left, d->n);
 }
 
-/* Does a much smaller step say the same, as far as it can? What is left of its error is a fraction of curvature. */
+/* Does a much smaller step say the same, as far as it can? What is left of its error is a fraction of
+ * curvature. */
 static bool is_confirmed(Difference *d, const Table *tables, double h, double *right, double *left) {
     if (!evaluate_both(d, h, right, left)) return false;
     for (int i = 0; i < d->n; i++) {

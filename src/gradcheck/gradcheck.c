@@ -1,7 +1,7 @@
 /* slope_gradcheck: which functions are checked, their compilation, and the run.
  *
- * All functions are compiled at once: each with its derivatives, and with a copy of itself in double (widen.c) that
- * stands still where derivatives do not flow (hold.c). */
+ * All functions are compiled at once: each with its derivatives, and with a copy of itself in double
+ * (widen.c) that stands still where derivatives do not flow (hold.c). */
 #include "gradcheck/gradcheck.h"
 
 typedef VEC(Subject *) Subjects;
@@ -70,7 +70,8 @@ static void collect(Check *check, Decl *decl, Subjects *subjects) {
     }
 }
 
-/* By an expression: an instance of a generic function, a derivative, a function of the library or of another module. */
+/* By an expression: an instance of a generic function, a derivative, a function of the library or of another
+ * module. */
 static SlopeStatus find_by_expression(Check *check, const char *expression, Subjects *subjects) {
     SlopeSession *session = check->session;
     Unit *unit = check->program->unit;
@@ -126,7 +127,8 @@ static Func *redirect(void *user, const Inst *call, bool *plain) {
     return callee;
 }
 
-/* Is there a derivative in that mode of all that it calls and that derivatives flow through? Of a derivative, nobody knows yet. */
+/* Is there a derivative in that mode of all that it calls and that derivatives flow through? Of a derivative,
+ * nobody knows yet. */
 static bool can_derive(Check *check, const Subject *s, DiffMode mode) {
     if (s->nmodes) return s->nmodes < (int)sizeof s->modes;
     return check_keeps_derivative(check->program->unit->checker, s->decl, s->subst, mode);
@@ -465,7 +467,8 @@ static void start_result(Check *check, const Subject *s, SlopeGradcheckResult *r
                                      .message = s->skip};
 }
 
-/* What the derivative leaves out it does not compute wrong; but it is not the derivative of all that was written. */
+/* What the derivative leaves out it does not compute wrong; but it is not the derivative of all that was
+ * written. */
 static const char *lost_text(Check *check, const Subject *s) {
     LocVec lost = check_lost_derivatives(check->program->unit->checker, s->decl);
     if (lost.count == 0) return NULL;

@@ -1,8 +1,8 @@
 /* gradcheck: derivatives against the functions they came from.
  *
- * A subject is a function with its derivatives. Its parameters and its result are arguments in memory; the scalars in them
- * are slots. The slots that come in and have a derivative are the inputs, those that go out and have one the outputs:
- * the derivative is a matrix J of outputs by inputs, and
+ * A subject is a function with its derivatives. Its parameters and its result are arguments in memory; the
+ * scalars in them are slots. The slots that come in and have a derivative are the inputs, those that go out
+ * and have one the outputs: the derivative is a matrix J of outputs by inputs, and
  *   - the function itself, widened to double (widen.c, hold.c), gives J u by differences;
  *   - fwd_diff gives J u, and bwd_diff gives J^T v.
  * Where these disagree, shake.c tells whether the differences can be trusted.
@@ -24,7 +24,8 @@ double gradcheck_uniform(Random *random, double low, double high);
 
 /* ---- subjects */
 
-/* Everything exists twice: as it is, and widened. Derivatives also shaken, in the memory of what is widened. */
+/* Everything exists twice: as it is, and widened. Derivatives also shaken, in the memory of what is
+ * widened. */
 typedef enum Width { NARROW, WIDE, WIDTHS, SHAKEN = WIDTHS, CODES } Width;
 
 typedef struct Slot {
@@ -67,8 +68,8 @@ typedef struct Argument {
     Form forms[WIDTHS];
 } Argument;
 
-/* A buffer in an argument, which refers to memory of the check. In an IDifferentiablePtrType it has a counterpart, and its
- * first elements are inputs and outputs. */
+/* A buffer in an argument, which refers to memory of the check. In an IDifferentiablePtrType it has a
+ * counterpart, and its first elements are inputs and outputs. */
 typedef struct Hole {
     int argument;
     bool is_pointer; /* without a count */
@@ -163,8 +164,8 @@ const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, cons
                                double *y, double *dy);
 const char *gradcheck_call_bwd(Check *check, Subject *subject, Width width, const double *x, const double *v,
                                double *dx);
-/* After that: is what it found for an input just what was there before, in an element that has been written to? Then nobody
- * knows whether that is its derivative. */
+/* After that: is what it found for an input just what was there before, in an element that has been written
+ * to? Then nobody knows whether that is its derivative. */
 bool gradcheck_is_left(Subject *subject, Width width, int input, const double *v, double found);
 const char *gradcheck_call_shaken(Check *check, Subject *subject, const double *x, double *y);
 

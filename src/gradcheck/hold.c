@@ -1,9 +1,10 @@
-/* Code to be differentiated numerically: held where derivatives do not flow, and stopped where it would not end.
+/* Code to be differentiated numerically: held where derivatives do not flow, and stopped where it would not
+ * end.
  *
- * Differences of a function are its derivative only if the function moves as its derivative does. Where the source cuts
- * the derivative (detach, no_diff, a callee that is not differentiable) the function has to stand still: so the first
- * run, at the point itself, records every such value, and the runs beside it take the values from the record, in the
- * same order. What is cut is what autodiff cuts:
+ * Differences of a function are its derivative only if the function moves as its derivative does. Where the
+ * source cuts the derivative (detach, no_diff, a callee that is not differentiable) the function has to stand
+ * still: so the first run, at the point itself, records every such value, and the runs beside it take the
+ * values from the record, in the same order. What is cut is what autodiff cuts:
  *   - the result of detach, and what a copy under no_diff writes;
  *   - everything that a call returns or writes if no derivative flows through it: a call under no_diff, or of a function
  *     that is not differentiable, or only treated as if it were;
@@ -13,9 +14,10 @@
  *   - what is read from a buffer or by an address in an object that is not one of a variable, if these move: where a function takes references to them.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
- * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended with abort. Square
- * roots of almost nothing are noted if what they are taken of moves, since the library's derivative is not the true one there: the
- * first run records what it is. Another run has these roots shifted, to tell whether any result depends on them.
+ * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended
+ * with abort. Square roots of almost nothing are noted if what they are taken of moves, since the library's
+ * derivative is not the true one there: the first run records what it is. Another run has these roots
+ * shifted, to tell whether any result depends on them.
  *
  * The record and the counts are memory of the host; a uniform of type HoldState leads to them. */
 #include "gradcheck/copy.h"
@@ -332,7 +334,8 @@ static Val *watched_root(Holder *h, Builder *b, Val *place, Val *x, Val *root) {
     return inst->results[0];
 }
 
-/* hold.root(x, root): the root, or, if it moves while it is noted and results are asked whether they depend on it, another. */
+/* hold.root(x, root): the root, or, if it moves while it is noted and results are asked whether they depend
+ * on it, another. */
 static Func *root_function(Holder *h) {
     if (h->root) return h->root;
     const Type *real = basic(h, TYPE_double);
@@ -491,7 +494,8 @@ static bool keeps_own(Holder *h, const Val *var) {
     return k->is_home;
 }
 
-/* Memory of others: an element of a buffer, or what an address that was kept in an object leads to, unless all of these are of variables. */
+/* Memory of others: an element of a buffer, or what an address that was kept in an object leads to, unless
+ * all of these are of variables. */
 static bool is_elsewhere(Holder *h, Val *address) {
     const Val *root = ir_root(address);
     if (root->kind != VAL_inst) return false;

@@ -1,13 +1,15 @@
-/* Copies of functions whose every rounding is a random one: how far the results spread is how far they can be trusted.
+/* Copies of functions whose every rounding is a random one: how far the results spread is how far they can be
+ * trusted.
  *
- * The differences of a function are as good as its values. A result may be exact to the last digit and say nothing nevertheless: in
- * log(1 + exp(x)) for x = -40 the exponential is lost in the sum, and the result is 0 wherever one looks. What happens to
- * intermediate values cannot be seen from outside. So, in a copy, what every operation gives is changed at random by as much as its
- * rounding may have been, in the precision it was made in (what goes to memory in single precision is rounded there): after a few
- * runs at the same point one knows what rounding does to the results, amplified or not on the way.
+ * The differences of a function are as good as its values. A result may be exact to the last digit and say
+ * nothing nevertheless: in log(1 + exp(x)) for x = -40 the exponential is lost in the sum, and the result is
+ * 0 wherever one looks. What happens to intermediate values cannot be seen from outside. So, in a copy, what
+ * every operation gives is changed at random by as much as its rounding may have been, in the precision it
+ * was made in (what goes to memory in single precision is rounded there): after a few runs at the same point
+ * one knows what rounding does to the results, amplified or not on the way.
  *
- * The same tells what rounding does to a derivative in a narrow type: its copy in double is shaken by the unit of that type, and
- * overflows where that would.
+ * The same tells what rounding does to a derivative in a narrow type: its copy in double is shaken by the
+ * unit of that type, and overflows where that would.
  *
  * A state of the random numbers is among the counts of a HoldState. */
 #include "gradcheck/copy.h"
@@ -44,7 +46,8 @@ static Val *as_narrow(Shaker *s, Builder *b, Val *x) {
     return build_select(b, fits, x, build_binary(b, OP_mul, x, real(s, (double)INFINITY)));
 }
 
-/* shake(x, unit): x, changed by no more than that fraction of it; infinite, where a narrow type has no such number. */
+/* shake(x, unit): x, changed by no more than that fraction of it; infinite, where a narrow type has no such
+ * number. */
 static Func *shake_function(Shaker *s) {
     if (s->shake) return s->shake;
     const Type *type = basic(s, TYPE_double);

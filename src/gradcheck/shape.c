@@ -1,5 +1,5 @@
-/* Signatures taken apart: what are the inputs and outputs of a function, and where are they in memory, in the function
- * itself, in its widened copy, and in the pairs and differentials of its derivatives. */
+/* Signatures taken apart: what are the inputs and outputs of a function, and where are they in memory, in the
+ * function itself, in its widened copy, and in the pairs and differentials of its derivatives. */
 #include "gradcheck/gradcheck.h"
 
 #include <math.h>
@@ -209,7 +209,8 @@ static bool is_alike(const Part *part) {
     return a && b && a->kind == b->kind && a->decl == b->decl;
 }
 
-/* Which of its fields is the counterpart of one, in derivatives of the subject: of the elements their gradient; of a derivative, which has both, the tangents. -1: none. */
+/* Which of its fields is the counterpart of one, in derivatives of the subject: of the elements their
+ * gradient; of a derivative, which has both, the tangents. -1: none. */
 static int own_counterpart(const Subject *s, int field) {
     enum { ELEMENTS, GRADIENT, TANGENT, GRADIENT_TANGENT };
     if (s->nmodes == 0) return field == ELEMENTS ? GRADIENT : -1;
@@ -246,7 +247,8 @@ static bool is_list_named(const Field *field, const char *name) {
     return field->type->kind == TYPE_array && strcmp(field->name->text, name) == 0;
 }
 
-/* A tensor says with `shape` and `strides`, and where it is a view with `rank` before them, how its elements lie in a buffer. */
+/* A tensor says with `shape` and `strides`, and where it is a view with `rank` before them, how its elements
+ * lie in a buffer. */
 static bool has_strides(const Record *record, int field) {
     bool has_shape = field > 0 && is_list_named(&record->fields[field - 1], "shape");
     return record->fields[0].type->kind == TYPE_buffer && has_shape &&
@@ -312,7 +314,8 @@ static void walk_referred(Walk *w, const Part *part) {
     }
 }
 
-/* A buffer, or a raw pointer, to memory of the check. Without a counterpart that stands still: no derivative goes there. */
+/* A buffer, or a raw pointer, to memory of the check. Without a counterpart that stands still: no derivative
+ * goes there. */
 static void walk_hole(Walk *w, const Part *part) {
     const Type *type = part->types[NARROW], *diff = part->diffs[NARROW];
     Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}, .element = type->args[0]};
@@ -391,7 +394,8 @@ static void add_result(Check *check, Subject *s, const Type *in_bwd) {
     add_argument(check, s, result, "result");
 }
 
-/* The parameters of derivatives stand in the order of those of the function, see the rules of fwd_diff and bwd_diff. */
+/* The parameters of derivatives stand in the order of those of the function, see the rules of fwd_diff and
+ * bwd_diff. */
 static void add_arguments(Check *check, Subject *s) {
     const Func *func = s->func;
     int fwd_at = s->fwd && s->fwd->nparams && is_result(&s->fwd->params[0]), bwd_at = 0;

@@ -1,15 +1,17 @@
-/* A copy of a function, and of all that it calls, that computes in double where the original has half and float.
+/* A copy of a function, and of all that it calls, that computes in double where the original has half and
+ * float.
  *
- * Everything the function owns is widened: values, variables, parameters, results, and so the records they are made of.
- * Memory that belongs to others keeps its type, since others look at it too: globals, buffers, whatever a pointer
- * leads to. What is read from there is converted, and so is what goes there. A parameter that is passed by address
- * belongs to the function: where the caller has only foreign memory to give, it passes a converted copy.
+ * Everything the function owns is widened: values, variables, parameters, results, and so the records they
+ * are made of. Memory that belongs to others keeps its type, since others look at it too: globals, buffers,
+ * whatever a pointer leads to. What is read from there is converted, and so is what goes there. A parameter
+ * that is passed by address belongs to the function: where the caller has only foreign memory to give, it
+ * passes a converted copy.
  *
- * The function is cloned with a map of types first, which gets all values right that are no addresses. Then clone and
- * original are walked side by side. An address has the type that follows from its operands, so that the type of an
- * address tells whose memory it leads to: that of the original, or the widened one. Where the two meet (load, store,
- * copy, call) conversions are put in. An address of a widened variable that gets out of sight (stored, cast, chosen
- * from two) cannot be followed: then there is no copy, and a reason.
+ * The function is cloned with a map of types first, which gets all values right that are no addresses. Then
+ * clone and original are walked side by side. An address has the type that follows from its operands, so that
+ * the type of an address tells whose memory it leads to: that of the original, or the widened one. Where the
+ * two meet (load, store, copy, call) conversions are put in. An address of a widened variable that gets out
+ * of sight (stored, cast, chosen from two) cannot be followed: then there is no copy, and a reason.
  *
  * printf is left out: the copy is made to be evaluated often. */
 #include "gradcheck/copy.h"

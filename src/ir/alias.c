@@ -1,11 +1,12 @@
 /* Addresses: what an instruction does with each of its operands, and which object an address leads into.
  *
- * An address is made by naming an object (var, global, a parameter, an element of a buffer) and taking parts of it (field, elem). It
- * can also be moved (offset, bitcast, select): it is then another address in the same object, though nobody can say where. Whatever
- * else happens to an address, it escapes: it is stored, passed on as a value, carried by a loop. What an address that was
- * loaded from memory leads into is not known.
+ * An address is made by naming an object (var, global, a parameter, an element of a buffer) and taking parts
+ * of it (field, elem). It can also be moved (offset, bitcast, select): it is then another address in the same
+ * object, though nobody can say where. Whatever else happens to an address, it escapes: it is stored, passed
+ * on as a value, carried by a loop. What an address that was loaded from memory leads into is not known.
  *
- * Two addresses in one object are compared step by step: different fields and different constant indices are apart. */
+ * Two addresses in one object are compared step by step: different fields and different constant indices are
+ * apart. */
 #include "ir.h"
 
 #define MAX_STEPS 16
@@ -15,8 +16,8 @@ static Role role_in_call(const Param *param) {
     return param->dir == DIR_in ? ROLE_read : param->dir == DIR_ref ? ROLE_share : ROLE_write;
 }
 
-/* Which operands are addresses follows from what the operation does with memory: the first is written, or else read;
- * the second is read if two objects are involved. */
+/* Which operands are addresses follows from what the operation does with memory: the first is written, or
+ * else read; the second is read if two objects are involved. */
 static Role role_in_access(const Inst *inst, int operand) {
     if (operand == 0) return op_has(inst->op, OP_WRITES) ? ROLE_write : ROLE_read;
     return op_has(inst->op, OP_TWO_OBJECTS) && operand == 1 ? ROLE_read : ROLE_escape;
@@ -50,7 +51,8 @@ static Val *leads_from(Val *address) {
     return address;
 }
 
-/* Ways that part may lead to the same place, or to choices whose ways part again: what takes too long to follow is a place of its own. */
+/* Ways that part may lead to the same place, or to choices whose ways part again: what takes too long to
+ * follow is a place of its own. */
 static Val *root_of(Val *address, int *steps) {
     address = leads_from(address);
     while (address->kind == VAL_inst && address->inst->op == OP_select && (*steps)-- > 0) {

@@ -1,7 +1,9 @@
-/* Copies of functions in which vectors are held lane by lane: every value is a scalar (or pointer, buffer, tape).
+/* Copies of functions in which vectors are held lane by lane: every value is a scalar (or pointer, buffer,
+ * tape).
  *
- * Who makes the copy says which vectors are taken apart, and may copy an instruction in a way of its own. What is left as it is, such
- * as a call, gets vectors that are put together again, and what it gives is taken apart. */
+ * Who makes the copy says which vectors are taken apart, and may copy an instruction in a way of its own.
+ * What is left as it is, such as a call, gets vectors that are put together again, and what it gives is taken
+ * apart. */
 #include "ir.h"
 
 /* What stands for a value of the old function. */

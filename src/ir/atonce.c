@@ -2,10 +2,14 @@
  *
  *     for (i = 0; i < n; i++) to[i] = f(from[i]);
  *
- * Where numbers of a round lie more than 64 bytes from those of the next, LLVM estimates that this gains nothing; it takes 0.5 to 0.75 of the time. So it is asked for it where a round is arithmetic on numbers of one size, and
- * enough of it for what is read and written, with all that is called and both sides of branches.
+ * Where numbers of a round lie more than 64 bytes from those of the next, LLVM estimates that this gains
+ * nothing; it takes 0.5 to 0.75 of the time. So it is asked for it where a round is arithmetic on numbers of
+ * one size, and enough of it for what is read and written, with all that is called and both sides of
+ * branches.
  *
- * Loops inside count as often as they run if they are written out: then every index into an array that the round has for itself is a constant, and so is the place of all that is kept on a tape, so that these are in registers. */
+ * Loops inside count as often as they run if they are written out: then every index into an array that the
+ * round has for itself is a constant, and so is the place of all that is kept on a tape, so that these are in
+ * registers. */
 #include "ir/ir.h"
 
 enum { MOST_CALLS = 4 };        /* inside each other */

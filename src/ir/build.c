@@ -1,5 +1,5 @@
-/* Building instructions. What can be folded is folded on the way, so that producers stay naive: they ask for `x * 1`
- * and get x. Constants stand on the right of operations that commute. */
+/* Building instructions. What can be folded is folded on the way, so that producers stay naive: they ask for
+ * `x * 1` and get x. Constants stand on the right of operations that commute. */
 #include "ir.h"
 
 Builder build_at_end(Region *region) { return (Builder){.func = region->func, .region = region}; }

@@ -1,4 +1,5 @@
-/* How many floating-point numbers a loop hands on from round to round: those that it carries, and those in variables around it that it writes. */
+/* How many floating-point numbers a loop hands on from round to round: those that it carries, and those in
+ * variables around it that it writes. */
 #include "ir/ir.h"
 
 enum { SHORT_TRIP = 16 }; /* of loops that are written out, mostly */

@@ -1,5 +1,5 @@
-/* Copies of instructions, regions and functions. A copy refers to the copies of what was copied with it, and to the
- * originals of everything else; operands that were replaced are resolved on the way. */
+/* Copies of instructions, regions and functions. A copy refers to the copies of what was copied with it, and
+ * to the originals of everything else; operands that were replaced are resolved on the way. */
 #include "ir.h"
 
 Val *clone_val(CloneMap *map, Val *v) {

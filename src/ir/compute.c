@@ -1,8 +1,9 @@
-/* What operations on numbers give: the one place that computes them in C, for constants that are folded and for the interpreter.
+/* What operations on numbers give: the one place that computes them in C, for constants that are folded and
+ * for the interpreter.
  *
- * Values of floats are computed in double, and rounded once to the type by the caller; that is exact for the basic
- * operations, because a double has more than twice the digits of a float. Integers are kept as type/number.c keeps them, and
- * wrapped by the caller. */
+ * Values of floats are computed in double, and rounded once to the type by the caller; that is exact for the
+ * basic operations, because a double has more than twice the digits of a float. Integers are kept as
+ * type/number.c keeps them, and wrapped by the caller. */
 #include "ir.h"
 
 #include <math.h>

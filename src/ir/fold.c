@@ -1,11 +1,12 @@
 /* Folding: operations on constants, and identities whose result is a value that exists already.
  *
- * Nothing here is approximate. An identity on floats is used only if it holds for every number, infinities, NaN and
- * both zeros included: x * 1, x - 0.0 and x + -0.0 are x, but x + 0.0 is not (for -0.0), x * 0 is not 0, x == x is
- * not true. What operations on constants give is told by compute.c.
+ * Nothing here is approximate. An identity on floats is used only if it holds for every number, infinities,
+ * NaN and both zeros included: x * 1, x - 0.0 and x + -0.0 are x, but x + 0.0 is not (for -0.0), x * 0 is not
+ * 0, x == x is not true. What operations on constants give is told by compute.c.
  *
  * Vectors have no constants but zero. A vector whose lanes are one known constant (a splat) takes part in the
- * identities; operations on vectors of constants are folded lane by lane in build.c, since that makes instructions. */
+ * identities; operations on vectors of constants are folded lane by lane in build.c, since that makes
+ * instructions. */
 #include "ir.h"
 
 #include <math.h>

@@ -1,15 +1,18 @@
-/* Indices into arrays that are in range whatever the program is given: by what counters are at least and at most (interval.c), or else by running the loops
- * that they are in, on the constants that these start from. So the index of a packed triangle is found, which counts through two loops:
+/* Indices into arrays that are in range whatever the program is given: by what counters are at least and at
+ * most (interval.c), or else by running the loops that they are in, on the constants that these start from.
+ * So the index of a packed triangle is found, which counts through two loops:
  *
  *     next = 0; for (i = 0; i < 8; i++) for (j = i + 1; j < 8; j++) { ... a[next] ...; next++; }
  *
- * Only integers are computed, and nothing is known of what is loaded. Where a condition is not known both ways are gone; a loop that may have any number
- * of rounds, or is left from within, ends the rehearsal.
+ * Only integers are computed, and nothing is known of what is loaded. Where a condition is not known both
+ * ways are gone; a loop that may have any number of rounds, or is left from within, ends the rehearsal.
  *
- * What is found are the bounds of what loops carry, in their bodies: so an index that was marked is in range wherever it may be computed, even where its load
- * is moved before a loop or a condition. And it is so in derivatives, which compute the same index in the same rounds.
+ * What is found are the bounds of what loops carry, in their bodies: so an index that was marked is in range
+ * wherever it may be computed, even where its load is moved before a loop or a condition. And it is so in
+ * derivatives, which compute the same index in the same rounds.
  *
- * How many elements a buffer has is known when the program runs, so opt/range.c asks what an index is at least and at most, and tests that before the loops. */
+ * How many elements a buffer has is known when the program runs, so opt/range.c asks what an index is at
+ * least and at most, and tests that before the loops. */
 #include "ir.h"
 
 enum {
@@ -307,7 +310,8 @@ int ir_rehearsed_steps(Rehearsal *r, Inst *loop, int most) {
     return steps;
 }
 
-/* Does it change from round to round? Else it may be computed before the loop, which perhaps has no rounds then. */
+/* Does it change from round to round? Else it may be computed before the loop, which perhaps has no rounds
+ * then. */
 static bool changes_in(const Inst *loop, const Val *v, int depth) {
     v = ir_resolve((Val *)v);
     if (v->kind == VAL_param) return v->region->owner == loop;
@@ -317,8 +321,9 @@ static bool changes_in(const Inst *loop, const Val *v, int depth) {
     return false;
 }
 
-/* What is computed in every round of a loop that was rehearsed, or of one inside, but not where a condition does not hold: of an index that may be moved
- * before a condition or a loop, more than it was there would have to be known. */
+/* What is computed in every round of a loop that was rehearsed, or of one inside, but not where a condition
+ * does not hold: of an index that may be moved before a condition or a loop, more than it was there would
+ * have to be known. */
 static bool is_in_every_round(const Rehearsal *r, const Val *v) {
     const Region *at = v->kind == VAL_inst ? v->inst->parent : v->region;
     if (!at->owner || !changes_in(at->owner, v, MOST_DEPTH)) return false;

@@ -1,5 +1,5 @@
-/* What an integer is at least and at most, as far as constants and counters of loops that run between constants tell. What might
- * wrap around is not known. */
+/* What an integer is at least and at most, as far as constants and counters of loops that run between
+ * constants tell. What might wrap around is not known. */
 #include "ir.h"
 
 enum { DEPTH = 8 };

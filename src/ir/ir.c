@@ -1,7 +1,7 @@
 /* Making and walking modules, functions, regions, instructions and constants.
  *
- * Arrays of operands, results and parameters have room for the next power of two, so that appending one at a time is
- * linear without a field for the room: see `grow`. */
+ * Arrays of operands, results and parameters have room for the next power of two, so that appending one at a
+ * time is linear without a field for the room: see `grow`. */
 #include "ir.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags) {
     return module;
 }
 
-/* A name that is not among those taken, with a number behind it if need be: the next after the last that was. */
+/* A name that is not among those taken, with a number behind it if need be: the next after the last that
+ * was. */
 static Name unique_name(Module *module, const Map *taken, Map *numbers, const char *wish) {
     Name wished = name_from(module->names, wish), unique = wished;
     if (!map_has(taken, PTR_KEY(wished))) return wished;

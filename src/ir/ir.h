@@ -1,8 +1,9 @@
 /* ir: the program as typed SSA values with structured control flow.
  *
- * Control flow is held as nested regions: `if`, `switch` and `loop` are instructions that own regions and yield
- * values; there are no blocks and no jumps, so a pass is a recursion. Values are scalars, vectors, pointers, buffers
- * and tapes. (Where opt/lanes.c made several items of one: also vectors of pointers.) Structs and arrays live in memory and are handled by address: `var` makes one, `field` and `elem` reach
+ * Control flow is held as nested regions: `if`, `switch` and `loop` are instructions that own regions and
+ * yield values; there are no blocks and no jumps, so a pass is a recursion. Values are scalars, vectors,
+ * pointers, buffers and tapes. (Where opt/lanes.c made several items of one: also vectors of pointers.)
+ * Structs and arrays live in memory and are handled by address: `var` makes one, `field` and `elem` reach
  * into it. (Matrices are arrays of row vectors.)
  *
  * Two states, both verified:
@@ -11,14 +12,15 @@
  *   normal  one return, at the end of the body; no break, continue or unreachable; a loop is "while condition, body". Autodiff
  *           takes and gives this.
  *
- * Functions. A parameter is passed by value, or by address. As lowered: `in` scalars, vectors, pointers, buffers by
- * value; `in` structs and arrays, and everything out or inout, by address. An `in` address is not written by anyone
- * during the call; addresses of out and inout parameters overlap with nothing else the function can reach. A result that is
- * a struct or array is returned through an `out` parameter that comes first (PARAM_RESULT). A function can have any
- * number of results; lowered ones have none or one, functions made by autodiff have many.
+ * Functions. A parameter is passed by value, or by address. As lowered: `in` scalars, vectors, pointers,
+ * buffers by value; `in` structs and arrays, and everything out or inout, by address. An `in` address is not
+ * written by anyone during the call; addresses of out and inout parameters overlap with nothing else the
+ * function can reach. A result that is a struct or array is returned through an `out` parameter that comes
+ * first (PARAM_RESULT). A function can have any number of results; lowered ones have none or one, functions
+ * made by autodiff have many.
  *
- * Memory is in the module's arena. There are no use lists: a pass that replaces a value sets its `forward` and lets
- * every later operand be resolved, see ir_resolve. */
+ * Memory is in the module's arena. There are no use lists: a pass that replaces a value sets its `forward`
+ * and lets every later operand be resolved, see ir_resolve. */
 #ifndef SLOPE_IR_H
 #define SLOPE_IR_H
 
@@ -153,8 +155,9 @@ typedef struct LoopHints {
     bool written; /* it is about to be written out (opt/written.c) */
 } LoopHints;
 
-/* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and
- * all of them stay the same as long as the function runs. Whoever copies the access drops this. */
+/* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the
+ * nest has found that none of those that are written overlaps another of them, and all of them stay the same
+ * as long as the function runs. Whoever copies the access drops this. */
 enum { APART_NESTS = UINT16_MAX }; /* of a function at most */
 typedef struct ApartMark {
     uint16_t nest; /* of the function, from 1; 0: nothing is known */
@@ -247,7 +250,8 @@ typedef struct Param {
     uint8_t dir;           /* Dir */
     uint16_t flags;        /* ParamFlags */
     uint16_t image_format; /* of the images in it, as check has it; 0: not said */
-    /* Autodiff, in flat functions: the type of the counterpart of a reference; void: there is none; NULL: not known. */
+    /* Autodiff, in flat functions: the type of the counterpart of a reference; void: there is none; NULL: not
+     * known. */
     const Type *counterpart;
 } Param;
 
@@ -277,8 +281,8 @@ typedef enum FuncFlags {
     FUNC_PLACE = 1 << 22,      /* the address that it returns is read and written: there, or nowhere */
 } FuncFlags;
 
-/* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is
- * the one that users see, with pairs. */
+/* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its
+ * signature is the one that users see, with pairs. */
 typedef struct Derivation {
     Func *of;
     int mode; /* DiffMode of syntax: 1 forward, 2 backward */
@@ -292,8 +296,9 @@ typedef struct Custom {
     Func *primal;     /* custom derivative with state: the forward pass that fills the state */
 } Custom;
 
-/* Where a kernel would find a buffer, of which it is given a copy of its own: in a uniform, or at a parameter. From there an offset in bytes leads to a
- * pointer, which is followed, and so on; the last leads to the buffer. */
+/* Where a kernel would find a buffer, of which it is given a copy of its own: in a uniform, or at a
+ * parameter. From there an offset in bytes leads to a pointer, which is followed, and so on; the last leads
+ * to the buffer. */
 enum { SUM_STEPS = 4 };
 typedef struct SumSource {
     Global *global; /* NULL: ... */
@@ -379,7 +384,8 @@ typedef struct IrHooks {
     void (*complete)(void *user, Func *func);            /* give it a body, if the source has one */
     void (*complete_diff)(void *user, Func *func);       /* fill in func->custom */
     void (*complete_record)(void *user, Record *record); /* fill in record->diff */
-    /* The derivative of an elementary operation on scalars of that type, a function of pairs; NULL: there is none. */
+    /* The derivative of an elementary operation on scalars of that type, a function of pairs; NULL: there is
+     * none. */
     Func *(*op_rule)(void *user, int op, const Type *type);
     Func *(*library)(void *user, const char *name); /* a function of the prelude; NULL: there is none */
 } IrHooks;
@@ -411,8 +417,8 @@ struct Module {
 const Type *ir_result_type(Module *module, const Inst *inst);
 uint8_t ir_flags_of(unsigned op);    /* InstFlags that it may have */
 Space ir_space(const Type *address); /* of an address, or of each of a vector of them */
-/* Does the type of an address that an instruction makes name the space which its operands lead to? Whoever changes operands
- * has it follow them. */
+/* Does the type of an address that an instruction makes name the space which its operands lead to? Whoever
+ * changes operands has it follow them. */
 bool ir_has_right_space(const Inst *inst);
 void ir_follow_space(Inst *inst);
 /* What an address, or each of a vector of them, points to; NULL: it is no address. */
@@ -442,7 +448,8 @@ bool param_goes_by_address(unsigned dir, const Type *type);       /* as lowered;
 
 Region *region_new(Func *func, Inst *owner);
 Val *region_add_param(Region *region, const Type *type, Name name);
-/* With room for operands (NULL), fresh results (types NULL) and empty regions, all to be filled in; not inserted. */
+/* With room for operands (NULL), fresh results (types NULL) and empty regions, all to be filled in; not
+ * inserted. */
 Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions);
 void inst_append(Region *region, Inst *inst);
 void inst_insert_before(Inst *at, Inst *inst);
@@ -463,7 +470,8 @@ static inline bool op_is_quotient_or_root(unsigned op) {
     return op == OP_div || op == OP_ratio || op == OP_sqrt;
 }
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
-/* Do threads of a group meet there? Then all must come to the same one: it is not there twice for some and for others. */
+/* Do threads of a group meet there? Then all must come to the same one: it is not there twice for some and
+ * for others. */
 static inline bool inst_meets(const Inst *inst) {
     return inst->op == OP_wave || (inst->op == OP_barrier && inst->index == 1);
 }
@@ -526,7 +534,8 @@ Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults,
 /* Any op with one result and no attributes; `type` is the result's. Folds, and simplifies what is local. */
 Val *build_op(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
 Val *build_unary(Builder *b, Op op, Val *a); /* result has the type of a (bool for COMPARES) */
-/* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`, `sub free`). */
+/* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`,
+ * `sub free`). */
 Val *build_sum(Builder *b, Val *x, Val *y);
 Val *build_binary(Builder *b, Op op, Val *x, Val *y); /* result has the type of x (bool for COMPARES) */
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z);
@@ -546,7 +555,8 @@ Val *build_global(Builder *b, Global *global);
 Val *build_field(Builder *b, Val *address, int field);
 Val *build_elem(Builder *b, Val *address, Val *index, bool unchecked);
 Val *build_offset(Builder *b, Val *pointer, Val *count);
-/* The same place, computed anew. Asked for each address on the way, `stands_for` says what is there instead; NULL: it is computed itself. */
+/* The same place, computed anew. Asked for each address on the way, `stands_for` says what is there instead;
+ * NULL: it is computed itself. */
 Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),
                        void *user);
 Val *build_load(Builder *b, Val *address);
@@ -589,8 +599,8 @@ Val *build_unless_infinite(Builder *b, Val *v, Val *change);             /* by a
 Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv); /* of y = u / v; NULL: zero */
 
 /* ---- compute.c: operations on numbers */
-/* Of one result, on scalars of that type, which the caller rounds (compute_round) or wraps (number_wrap); of a comparison, 0
- * or 1. False: the op is none of these. */
+/* Of one result, on scalars of that type, which the caller rounds (compute_round) or wraps (number_wrap); of
+ * a comparison, 0 or 1. False: the op is none of these. */
 bool compute_float(Op op, const Type *type, const double x[3], double *result);
 bool compute_int(Op op, const Type *type, int64_t a, int64_t b, int64_t *result);
 double compute_ldexp(double a, int64_t exponent);
@@ -602,7 +612,8 @@ double compute_real(const Type *from, const Type *to, int64_t value);
 /* A number that goes through bits which are none has no derivative: the way must not be shortened. */
 bool ir_bits_cut(const Type *through, const Type *to);
 Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
-/* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector returned. */
+/* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector
+ * returned. */
 Val *ir_trace_lane(Val *vector, int *lane);
 
 /* ---- alias.c */
@@ -683,7 +694,8 @@ typedef struct CallPath {
     const Inst *call;
     const struct CallPath *caller; /* NULL: of the function that is looked at */
 } CallPath;
-/* A constant then: made of constants, and of counters of loops that are written out. `path`: to the function that it stands in; NULL: its parameters may be anything. */
+/* A constant then: made of constants, and of counters of loops that are written out. `path`: to the function
+ * that it stands in; NULL: its parameters may be anything. */
 bool val_is_fixed(const Val *v, const CallPath *path);
 
 /* ---- atonce.c */
@@ -698,17 +710,20 @@ typedef struct LoopSteps {
 } LoopSteps;
 LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index);
 LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
-/* In normal form, over all rounds that another one follows: what the round that ends the loop by its state does is not seen by others. */
+/* In normal form, over all rounds that another one follows: what the round that ends the loop by its state
+ * does is not seen by others. */
 LoopSteps loop_steps_while_running(const Inst *loop, int index);
 bool loop_step(const Inst *loop, int index, int64_t *step); /* ... if it is always the same */
 /* In normal form: its state says so after a round in which the condition holds, or does not. */
 bool loop_ends_if(const Inst *loop, const Val *condition, bool holds);
-/* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
+/* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no
+ * sum. */
 int loop_term(const Inst *loop, int index);
 
 /* ---- carried.c */
 int64_t ir_count_numbers(const Type *type); /* floating ones in it */
-/* The most that one of its loops of more than a few rounds hands on from round to round; 0: there are none; INT64_MAX: not known. */
+/* The most that one of its loops of more than a few rounds hands on from round to round; 0: there are none;
+ * INT64_MAX: not known. */
 int64_t ir_most_carried(Func *func);
 
 /* ---- trips.c */
@@ -716,12 +731,14 @@ int64_t
 loop_most_trips(const Inst *loop); /* how often it runs at most, by its constants; INT64_MAX: not known */
 int64_t loop_bounded_trips(const LoopJumps *jumps,
                            const Inst *loop); /* likewise, by the bounds of what it starts from and ends at */
-/* Does the rest of so many rounds that fills no vector of C's compilers take steps, half a vector at once and then number by number? In float several. */
+/* Does the rest of so many rounds that fills no vector of C's compilers take steps, half a vector at once and
+ * then number by number? In float several. */
 bool loop_leaves_rest(int64_t rounds, const Type *type);
 int64_t loop_whole_vectors(int64_t rounds,
                            const Type *type); /* as many rounds, or a few more that fill them */
 int loop_vector_numbers(const Type *type);    /* of one of them */
-/* A carried integer moves by first + change * round in each round, from 0 on; a loop inside may do it. Normal form; false: not known. */
+/* A carried integer moves by first + change * round in each round, from 0 on; a loop inside may do it. Normal
+ * form; false: not known. */
 bool loop_ramp(const Inst *loop, int index, int64_t *first, int64_t *change);
 
 /* ---- interval.c */

@@ -1,8 +1,9 @@
-/* Loops, as far as they can be seen through: what is inside, what jumps, whether counting can wrap around, how
- * often a counting loop runs.
+/* Loops, as far as they can be seen through: what is inside, what jumps, whether counting can wrap around,
+ * how often a counting loop runs.
  *
- * Numbers of the program wrap around. `for (i = 0; i < n; i += 3)` with n at the end of the range does not stop where
- * division says: i jumps over the end and goes on from the other one. Everything here takes that into account. */
+ * Numbers of the program wrap around. `for (i = 0; i < n; i += 3)` with n at the end of the range does not
+ * stop where division says: i jumps over the end and goes on from the other one. Everything here takes that
+ * into account. */
 #include "ir.h"
 
 bool inst_contains(const Inst *owner, const Val *v) {
@@ -264,7 +265,8 @@ static Val *checked_trip(Count *c, Val *trip) {
     return inst_result(choice);
 }
 
-/* What the condition compares, if it does nothing else: the counter, or a sum with it, which goes by the same steps. */
+/* What the condition compares, if it does nothing else: the counter, or a sum with it, which goes by the same
+ * steps. */
 static bool find_only_test(const Inst *loop, LoopTest *out, LoopAhead *ahead) {
     const Region *condition = loop->regions[0];
     const Inst *first = condition->first, *test = condition->last->prev;
@@ -277,7 +279,8 @@ static bool find_only_test(const Inst *loop, LoopTest *out, LoopAhead *ahead) {
            !inst_contains(loop, ahead->by);
 }
 
-/* A step of one jumps over nothing: with `<` it ends in time, with `<=` and the last of all numbers it never does. */
+/* A step of one jumps over nothing: with `<` it ends in time, with `<=` and the last of all numbers it never
+ * does. */
 Val *loop_trip_before(Inst *at, Inst *loop) {
     Module *m = loop->func->module;
     Count c = {.b = build_before(at), .word = type_basic(m->types, TYPE_int64)};

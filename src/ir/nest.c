@@ -3,7 +3,8 @@
  *     for (p = 0; p < 4; p++)
  *         for (k = 0; k < 4; k++) a[p][k] /= pivot;
  *
- * Once they are written out, their counters are constants, and so is every index that is computed of them alone. */
+ * Once they are written out, their counters are constants, and so is every index that is computed of them
+ * alone. */
 #include "ir/ir.h"
 
 #include <math.h>
@@ -22,7 +23,8 @@ double loop_known_rounds(const Inst *loop) {
 
 static const double MOST_ROUNDS = 8, MOST_WRITTEN = 2048, MOST_SHORT = 160;
 
-/* Instructions, with those of loops as often as they are run; more than MOST_WRITTEN: too many, or nobody knows how often. */
+/* Instructions, with those of loops as often as they are run; more than MOST_WRITTEN: too many, or nobody
+ * knows how often. */
 static double written(const Inst *inst) {
     double size = 1, rounds = inst->op == OP_loop ? loop_known_rounds(inst) : 1;
     if (rounds == 0) return INFINITY;

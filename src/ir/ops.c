@@ -96,7 +96,8 @@ static Space space_of_either(const Inst *inst) {
     return one == other ? one : SPACE_any;
 }
 
-/* Of an instruction that makes an address: where it leads to, if that follows from its operands; else SPACE_COUNT. */
+/* Of an instruction that makes an address: where it leads to, if that follows from its operands; else
+ * SPACE_COUNT. */
 static Space result_space(const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_var: return SPACE_local;

@@ -1,8 +1,8 @@
 /* Reads the text that print.c writes, see there for what it looks like.
  *
- * Everything may be named before it is declared, so that the text is read three times: for the names of records and
- * functions; for fields, signatures and attributes; for the bodies. After an error the current token is the end of
- * the text, so that whatever is being read comes to an end without asking. */
+ * Everything may be named before it is declared, so that the text is read three times: for the names of
+ * records and functions; for fields, signatures and attributes; for the bodies. After an error the current
+ * token is the end of the text, so that whatever is being read comes to an end without asking. */
 #include "ir.h"
 
 typedef enum TokenKind {

@@ -1,4 +1,5 @@
-/* The differential of an operation, by the partial derivatives of its row in ops.def: linear in the differentials of its operands, NULL being zero. */
+/* The differential of an operation, by the partial derivatives of its row in ops.def: linear in the
+ * differentials of its operands, NULL being zero. */
 #include "ir.h"
 
 #include <math.h>
@@ -7,7 +8,8 @@
 
 static bool is_minus(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_neg; }
 
-/* Nobody wrote an order of these sums. Differences stay what they are: of those in any order LLVM makes sums, with one operation more for the minus. */
+/* Nobody wrote an order of these sums. Differences stay what they are: of those in any order LLVM makes sums,
+ * with one operation more for the minus. */
 static Val *dadd(Builder *b, Val *x, Val *y) {
     if (!x || !y) return x ? x : y;
     return is_minus(x) || is_minus(y) ? build_binary(b, OP_add, x, y) : build_sum(b, x, y);
@@ -99,7 +101,8 @@ static bool is_explosive(const Val *v, int depth) {
     }
 }
 
-/* What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 + exp(x)) is flat there. */
+/* What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 +
+ * exp(x)) is flat there. */
 Val *build_unless_infinite(Builder *b, Val *v, Val *change) {
     if (!change || !is_explosive(v, DEPTH_OF_SUMS)) return change;
     Val *size = build_unary(b, OP_abs, v);

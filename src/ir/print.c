@@ -22,14 +22,16 @@
  *     return %s
  *   }
  *
- * Values are %name, with a number behind a dot where the name is taken; without a name, a number. A differential
- * ends with a quote (%x'). The regions of a loop share the list of carried values, unless their names differ: then
- * `do` and `step` have lists of their own. Constants are written as 1 (int), 1.0 (float), true, and others with their
- * type: 1:uint, 0.5:half, 0:float3 (all lanes). A result shows its type where that does not follow from the operands.
- * Loops and blocks that some break or continue names have a label, #1. A region that ends with a bare yield does
- * not show it, and an `else` that does nothing is left out. `add free`: a sum of differentials, in any order.
+ * Values are %name, with a number behind a dot where the name is taken; without a name, a number. A
+ * differential ends with a quote (%x'). The regions of a loop share the list of carried values, unless their
+ * names differ: then `do` and `step` have lists of their own. Constants are written as 1 (int), 1.0 (float),
+ * true, and others with their type: 1:uint, 0.5:half, 0:float3 (all lanes). A result shows its type where
+ * that does not follow from the operands. Loops and blocks that some break or continue names have a label,
+ * #1. A region that ends with a bare yield does not show it, and an `else` that does nothing is left out.
+ * `add free`: a sum of differentials, in any order.
  *
- * The words after the parameters of a function are its flags; `by_value` and `by_address` of parameters only where it is not the rule. */
+ * The words after the parameters of a function are its flags; `by_value` and `by_address` of parameters only
+ * where it is not the rule. */
 #include "ir.h"
 
 #include <math.h>

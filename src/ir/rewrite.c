@@ -1,6 +1,6 @@
-/* Local identities whose result needs new instructions; see fold.c for those that do not, and for what counts as
- * exact. Every rule leads to fewer instructions, or to the same number of a cheaper or more canonical kind, so that
- * applying rules again comes to an end. */
+/* Local identities whose result needs new instructions; see fold.c for those that do not, and for what counts
+ * as exact. Every rule leads to fewer instructions, or to the same number of a cheaper or more canonical
+ * kind, so that applying rules again comes to an end. */
 #include "ir.h"
 
 #include <math.h>
@@ -156,7 +156,8 @@ static Val *rewrite_arithmetic(const Rewrite *r) {
 
 /* ---- logic */
 
-/* The comparison that is true exactly where this one is false. Floats may be unordered: only eq and ne have one. */
+/* The comparison that is true exactly where this one is false. Floats may be unordered: only eq and ne have
+ * one. */
 static Val *rewrite_not(const Rewrite *r) {
     Val *x = r->args[0];
     if (x->kind != VAL_inst || !op_has(x->inst->op, OP_COMPARES) || x->inst->nargs != 2) return NULL;
@@ -177,8 +178,8 @@ static Val *rewrite_compared_choice(const Rewrite *r) {
     return (one == with) == (r->op == OP_eq) ? condition : build_not(r->b, condition);
 }
 
-/* The sign of a difference is known before it is: a difference is zero where both are equal, and nowhere else. What is a product may become one with
- * the difference, which is then rounded once. */
+/* The sign of a difference is known before it is: a difference is zero where both are equal, and nowhere
+ * else. What is a product may become one with the difference, which is then rounded once. */
 static Val *rewrite_order(const Rewrite *r) {
     int at = val_is_zero(r->args[0]) ? 1 : 0;
     Val *difference = r->args[at];
@@ -224,8 +225,8 @@ static bool is_lossless(const Type *from, const Type *to) {
     return type_bits(from) <= type_bits(to);
 }
 
-/* May a conversion from a over b to c go directly from a to c? Integers wrap where floats clamp, so that an integer
- * that went through a float may only come back, or stay a float. */
+/* May a conversion from a over b to c go directly from a to c? Integers wrap where floats clamp, so that an
+ * integer that went through a float may only come back, or stay a float. */
 static bool can_skip(const Type *a, const Type *b, const Type *c) {
     bool narrowing = type_is_integer(a) && type_is_integer(b) && type_is_integer(c);
     if (narrowing && type_bits(c) <= type_bits(b)) return true;
@@ -267,7 +268,8 @@ static Val *rewrite_guarded(const Rewrite *r) {
 
 /* ---- entry */
 
-/* A pointer that is moved on from an element of a buffer leads to another one, whose index is tested like any other. */
+/* A pointer that is moved on from an element of a buffer leads to another one, whose index is tested like any
+ * other. */
 static Val *rewrite_offset(const Rewrite *r) {
     if (!is_inst(r->args[0], OP_buffer_elem) || inst_has(r->args[0]->inst, INST_UNCHECKED)) return NULL;
     const Type *wide = type_basic(module_of(r)->types, TYPE_int64);

@@ -1,6 +1,7 @@
 /* How far a carried integer moves in a round.
  *
- * A loop that is left early goes on while its state says so, too. Then the counter need not move in the round that changes the state, which is the last: no later round sees it.
+ * A loop that is left early goes on while its state says so, too. Then the counter need not move in the round
+ * that changes the state, which is the last: no later round sees it.
  *
  *     while (state == 0 && i < 96) { ... state = found ? 2 : 0; i = state == 0 ? i + 1 : i; }
  *

@@ -1,4 +1,5 @@
-/* How often a loop runs at most, which follows from constants: its counter starts at one, and has not come to another yet. */
+/* How often a loop runs at most, which follows from constants: its counter starts at one, and has not come to
+ * another yet. */
 #include "ir/ir.h"
 
 enum { MOST_DEPTH = 16 };
@@ -184,8 +185,9 @@ static bool is_linear(const Inst *loop, const Val *v, int64_t *base, int64_t *sl
     return *base > INT32_MIN && *base < INT32_MAX;
 }
 
-/* The trips of a loop inside, one by one from one number to another: base + slope * the number of the round around, never less than 0. If it is not known how many rounds there are, they must begin at a constant: where more and more are made
- * each time, none ever comes to the end of the numbers. */
+/* The trips of a loop inside, one by one from one number to another: base + slope * the number of the round
+ * around, never less than 0. If it is not known how many rounds there are, they must begin at a constant:
+ * where more and more are made each time, none ever comes to the end of the numbers. */
 static bool trips_are_linear(const Inst *loop, const Inst *inner, int64_t *base, int64_t *slope) {
     LoopTest test;
     int64_t step, start, start_slope, limit, limit_slope, rounds = loop_most_trips(loop);

@@ -1,9 +1,9 @@
 /* Is a function well-formed? One walk over it, linear in its size.
  *
- * A value may be used in the region that defines it, after its definition, and in the regions nested there. The walk
- * keeps a table from ids to the values in scope: a definition enters its value, the end of a region takes its values
- * out again. So an operand is checked by one look into the table, which also finds operands of another function,
- * operands that were removed, and two values with one id.
+ * A value may be used in the region that defines it, after its definition, and in the regions nested there.
+ * The walk keeps a table from ids to the values in scope: a definition enters its value, the end of a region
+ * takes its values out again. So an operand is checked by one look into the table, which also finds operands
+ * of another function, operands that were removed, and two values with one id.
  *
  * The first thing found wrong is reported, with the name of the function and the instruction. */
 #include "ir.h"

@@ -1,4 +1,5 @@
-/* Bodies and statements. Locals are memory; control flow is free: break, continue and return stand where they are written. */
+/* Bodies and statements. Locals are memory; control flow is free: break, continue and return stand where they
+ * are written. */
 #include "lower/lowerer.h"
 
 /* ---- locals */
@@ -203,7 +204,8 @@ static void fill_section(Fn *f, Region *region, const Stmt *body, const Section 
     f->b = outer;
 }
 
-/* Sections of which each goes on with the next: the number of the one to start with, then all in order, each under its condition. */
+/* Sections of which each goes on with the next: the number of the one to start with, then all in order, each
+ * under its condition. */
 static void lower_joined(Fn *f, Val *value, const Stmt *body, const Section *sections, int count) {
     const Type *number = type_basic(f->l->types, TYPE_int);
     SwitchCase *cases = arena_array(f->l->arena, SwitchCase, count + 1);
@@ -544,7 +546,8 @@ static void end_init(Fn *f) {
     f->dead = true;
 }
 
-/* A prelude function that is one operation: [__op(sin)]. Called as a function only when it is differentiated by name. */
+/* A prelude function that is one operation: [__op(sin)]. Called as a function only when it is differentiated
+ * by name. */
 static void lower_op_body(Fn *f) {
     Val *value = lower_op(f, f->request->decl, f->request->subst, f->func->body->params + (f->result ? 1 : 0),
                           f->result);

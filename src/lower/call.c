@@ -1,12 +1,13 @@
 /* Calls: which function is meant once types are known, and how arguments are passed.
  *
- * Out and inout arguments of simple type go through a temporary: copied in, copied back in the order of the parameters.
- * Structs and arrays are passed by the address of where they are, if that is a local variable that no other argument of the
- * call overlaps; otherwise they are copied, too. So the rules in ir.h about what addresses may overlap always hold.
+ * Out and inout arguments of simple type go through a temporary: copied in, copied back in the order of the
+ * parameters. Structs and arrays are passed by the address of where they are, if that is a local variable
+ * that no other argument of the call overlaps; otherwise they are copied, too. So the rules in ir.h about
+ * what addresses may overlap always hold.
  *
- * What lies in memory that other threads may see (buffers, group-shared memory) is not copied: the copy back would undo
- * what they wrote meanwhile. Such a call is to a version of the function that takes any address. Differentiable code
- * keeps to copies: it must know what overlaps. */
+ * What lies in memory that other threads may see (buffers, group-shared memory) is not copied: the copy back
+ * would undo what they wrote meanwhile. Such a call is to a version of the function that takes any address.
+ * Differentiable code keeps to copies: it must know what overlaps. */
 #include "lower/lowerer.h"
 
 /* ---- finding the callee */
@@ -222,7 +223,8 @@ static Name pass_shared(Fn *f, const Request *request, const FuncSig *sig, const
     return any ? name_of(f->l->m->names, text_str(&letters)) : NULL;
 }
 
-/* `sig` lists every parameter, `this` (if any) first; `request` is what is called, NULL if that is a derivative of one. */
+/* `sig` lists every parameter, `this` (if any) first; `request` is what is called, NULL if that is a
+ * derivative of one. */
 static Val *emit_call(Fn *f, Func *func, const Request *request, FuncSig *sig, ArgVec *args, Val *into) {
     Lowerer *l = f->l;
     ValVec values = {0};
@@ -275,8 +277,8 @@ static const FuncBinding *find_binding(const Fn *f, const Decl *param) {
 
 typedef VEC(FuncBinding) BindingVec;
 
-/* Functions are known when a call is compiled, those of the body around a lambda included if it is passed as a function; as an
- * object it has a type that anybody may use. */
+/* Functions are known when a call is compiled, those of the body around a lambda included if it is passed as
+ * a function; as an object it has a type that anybody may use. */
 static const FuncBinding *known_binding(Fn *f, const Expr *use) {
     const FuncBinding *binding = find_binding(f, use->decl);
     if (!binding) lower_report(f, DIAG_function_not_known, use->loc, use->decl->name->text);
@@ -301,7 +303,8 @@ static void bind_object(Fn *f, FuncBinding *binding, const Expr *as_function) {
     if (check_all_fields(f->l->c, type).count) binding->object = type;
 }
 
-/* The function that holds data behind the parameter that a lambda was made for, to pass it on; NULL: it is something else. */
+/* The function that holds data behind the parameter that a lambda was made for, to pass it on; NULL: it is
+ * something else. */
 static const FuncBinding *passed_on(const Fn *f, const Expr *as_function) {
     const Decl *param = as_function->a->kind == EXPR_lambda ? as_function->decl : NULL;
     const FuncBinding *binding = param ? find_binding(f, param) : NULL;
@@ -406,7 +409,8 @@ static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_
     }
 }
 
-/* An object that holds data is passed as it is, with no_diff parameters of its own; those of its derivatives must be the wanted ones. */
+/* An object that holds data is passed as it is, with no_diff parameters of its own; those of its derivatives
+ * must be the wanted ones. */
 static bool fits_derived(Fn *f, const FuncBinding *binding, const FuncSig *have, const Type *wanted) {
     for (int i = 0; i < have->nparams && binding->object; i++) {
         bool is_wanted = type_function_drops(wanted, i + 1),
@@ -426,8 +430,9 @@ static bool object_is_paired(Lowerer *l, const Expr *e, Decl *method, const Subs
     return sig->nparams && sig->params[0].type->kind == TYPE_pair;
 }
 
-/* An object that is bound to a derivative: it goes in as a pair without a derivative, and what would come out is dropped. Around this,
- * derivatives flow through the object as through anything else. `itself` is where its value is in the pair. */
+/* An object that is bound to a derivative: it goes in as a pair without a derivative, and what would come out
+ * is dropped. Around this, derivatives flow through the object as through anything else. `itself` is where
+ * its value is in the pair. */
 static Place still_pair(Fn *f, const Type *type, const Place *object, Val **itself) {
     Val *pair = temp_var(f, type, "pair");
     build_zero(&f->b, pair);
@@ -535,8 +540,8 @@ static void pair_objects(Fn *f, const Expr *e, const BindingVec *bindings, const
     }
 }
 
-/* Has the derivative of what stands for a requirement the parameters that the requirement promises? Something may be differentiable that
- * the interface knows nothing about, or that it calls no_diff. */
+/* Has the derivative of what stands for a requirement the parameters that the requirement promises? Something
+ * may be differentiable that the interface knows nothing about, or that it calls no_diff. */
 static bool keeps_promise(Lowerer *l, const Expr *e, const Callee *callee, const Subst *subst, bool bound) {
     FuncSig promised = check_signature_of(l->c, callee->requirement, subst, e->modes, e->nmodes, bound),
             have = check_signature_of(l->c, callee->decl, callee->subst, e->modes, e->nmodes, bound);
@@ -549,7 +554,8 @@ static bool keeps_promise(Lowerer *l, const Expr *e, const Callee *callee, const
     return true;
 }
 
-/* A type that a constraint calls an integer can turn out to be differentiable; the call is made for one that is not. */
+/* A type that a constraint calls an integer can turn out to be differentiable; the call is made for one that
+ * is not. */
 static const Type *open_argument(Fn *f, const Expr *e, const FuncSig *sig, const ArgVec *args) {
     if (sig->result->kind == TYPE_pair && concrete(f, e->type)->kind != TYPE_pair) return e->type;
     for (int i = 0; i < args->count && i < sig->nparams; i++) {
@@ -600,7 +606,8 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
 
 /* ---- the mode of a Jacobian: __by_rows<X, Y>(f), of a function whose argument has the differential X and whose result Y */
 
-/* Is each number in it of one kind? Rows are kept in the type of the argument, which must not be narrower than that of the result. */
+/* Is each number in it of one kind? Rows are kept in the type of the argument, which must not be narrower
+ * than that of the result. */
 static bool has_only(const Type *ir, TypeKind kind) {
     if (ir->kind == TYPE_array || ir->kind == TYPE_vector) return has_only(ir->args[0], kind);
     if (ir->kind != TYPE_record) return !type_is_float(ir) || ir->kind == kind;
@@ -622,17 +629,20 @@ static bool asks(const Decl *decl, const char *op) {
 
 enum {
     FEW_COLUMNS = 4, /* fill a vector, and need no memory */
-    /* Numbers that a loop hands on in all directions, where columns are the better way; and better than one gradient in double. */
+    /* Numbers that a loop hands on in all directions, where columns are the better way; and better than one
+     * gradient in double. */
     MOST_SIDE_BY_SIDE = 16,
     MOST_DOUBLES = 8,
 };
 
-/* As measured for functions with loops and without, of up to 16 numbers: a few rows more are as quick as so many columns. */
+/* As measured for functions with loops and without, of up to 16 numbers: a few rows more are as quick as so
+ * many columns. */
 static bool are_fewer_rows(int64_t columns, int64_t rows) {
     return columns > FEW_COLUMNS && 4 * columns > 5 * rows + 2;
 }
 
-/* Through a long loop that hands on few numbers, columns go side by side, where rows keep something in every round. For that the function is lowered at once. */
+/* Through a long loop that hands on few numbers, columns go side by side, where rows keep something in every
+ * round. For that the function is lowered at once. */
 static bool suits_columns(Lowerer *l, const FuncBinding *binding, FuncRef known, int64_t columns,
                           int64_t most) {
     const Request *around = binding->around;

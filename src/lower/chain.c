@@ -1,8 +1,9 @@
 /* `if ... else if ... else` and `a ? b : c ? d : e`: conditions of which the first that holds decides.
  *
- * In the IR each stands in the other region of the one before. Since all that follows walks down into regions, a long chain is
- * cut into pieces, one after the other: a variable says whether the choice is still open, and the next piece is skipped if it
- * is not. Where every branch so far leaves (returns, say), whoever comes past them is still to choose, and nothing is asked. */
+ * In the IR each stands in the other region of the one before. Since all that follows walks down into
+ * regions, a long chain is cut into pieces, one after the other: a variable says whether the choice is still
+ * open, and the next piece is skipped if it is not. Where every branch so far leaves (returns, say), whoever
+ * comes past them is still to choose, and nothing is asked. */
 #include "lower/lowerer.h"
 
 enum { PIECE = 32 };

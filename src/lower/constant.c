@@ -1,9 +1,10 @@
 /* Constants whose value is known while compiling.
  *
- * The initialiser is lowered into a function that is thrown away: building folds, and what is left tells whether all of it was
- * constant. A scalar or vector constant is worked out once and put in wherever it is named; constants that it needs are
- * worked out before it, from a list, so that no chain of constants is too long for the stack. Arrays and structs become
- * data. What is not known in this way is computed when the program starts. */
+ * The initialiser is lowered into a function that is thrown away: building folds, and what is left tells
+ * whether all of it was constant. A scalar or vector constant is worked out once and put in wherever it is
+ * named; constants that it needs are worked out before it, from a list, so that no chain of constants is too
+ * long for the stack. Arrays and structs become data. What is not known in this way is computed when the
+ * program starts. */
 #include "lower/lowerer.h"
 
 struct Constant {

@@ -29,7 +29,8 @@ static Val *lane_zero(Fn *f, Expr *e) {
     return build_vec(&f->b, ir_type(f, e->type), &value);
 }
 
-/* What a constraint promised, now that the types are known: the value is put into a variable, and that is converted. */
+/* What a constraint promised, now that the types are known: the value is put into a variable, and that is
+ * converted. */
 static Expr *promised(Fn *f, Expr *e) {
     const Type *from = concrete(f, e->a->type), *to = concrete(f, e->type);
     if (from == to) return e->a;
@@ -46,7 +47,8 @@ static bool is_minus(const Expr *e) {
     return e->kind == EXPR_builtin && e->op == OPERATOR_sub && e->args.count == 1;
 }
 
-/* A number without a suffix that becomes a double, `x * -0.1`, is meant as it is written; 0.1f is a float first. */
+/* A number without a suffix that becomes a double, `x * -0.1`, is meant as it is written; 0.1f is a float
+ * first. */
 static bool has_all_digits(const Expr *e) {
     const Expr *digits = is_minus(e) ? e->args.at[0] : e;
     return digits->kind == EXPR_float && digits->suffix == SUFFIX_none;
@@ -100,7 +102,8 @@ static void convert_matrix(Fn *f, Expr *e, Val *to) {
 
 /* ---- interfaces, optionals, pairs */
 
-/* A value of a concrete type (at `from`, or simple `value`) into an interface value. A plain interface drops derivatives. */
+/* A value of a concrete type (at `from`, or simple `value`) into an interface value. A plain interface drops
+ * derivatives. */
 void to_interface(Fn *f, const Type *interface, const Type *type, Val *value, Val *from, Val *to) {
     int field = variant_index(f->l, interface, type);
     bool no_diff = f->diff && !check_is_diff_type(f->l->c, interface, NULL);

@@ -1,8 +1,9 @@
 /* Interface values: a tag and, for each type that can stand behind the interface, a field.
  *
- * A call through an interface is a call of a dispatch function, whose body is a switch on the tag. A generic function that is
- * called with an interface value for its type parameter is opened in the same way: the switch calls the specialisation for
- * each type. Where the tag is known, inlining and simplification leave the one call. */
+ * A call through an interface is a call of a dispatch function, whose body is a switch on the tag. A generic
+ * function that is called with an interface value for its type parameter is opened in the same way: the
+ * switch calls the specialisation for each type. Where the tag is known, inlining and simplification leave
+ * the one call. */
 #include "lower/lowerer.h"
 
 static bool is_interface_diff(const Type *type) {
@@ -550,7 +551,8 @@ static void differential_as(Fn *f, Expr *e, const Type *optional, Val *to) {
     call_move(f, MOVE_as, concrete(f, from->type), optional, lower_address(f, from), to);
 }
 
-/* A differential as a value of IDifferentiable: what it is of is known from its pair, or from what is not zero in it. */
+/* A differential as a value of IDifferentiable: what it is of is known from its pair, or from what is not
+ * zero in it. */
 void differential_into_interface(Fn *f, Expr *e, const Type *interface, Val *to) {
     Expr *pair = pair_around(f, e), *from = pair ? pair : e;
     call_move(f, MOVE_between, concrete(f, from->type), interface, lower_address(f, from), to);

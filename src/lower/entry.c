@@ -119,7 +119,8 @@ static Val *thread_value(Fn *f, const Decl *param) {
 
 /* ---- what is set from outside */
 
-/* An image knows the format that it is declared with: behind fields named `image`, or where a field says one of its own. */
+/* An image knows the format that it is declared with: behind fields named `image`, or where a field says one
+ * of its own. */
 static void declare_formats(Fn *f, Val *address, const Type *type, uint16_t format) {
     if (type->kind == TYPE_array)
         for (int64_t i = 0; i < type_length(type); i++) {

@@ -1,5 +1,6 @@
-/* Enums are integers to the IR. What their cases are called is kept beside it, for targets that are read: constants of the program have the name of their case, and the labels of a switch
- * know which enum they are from. */
+/* Enums are integers to the IR. What their cases are called is kept beside it, for targets that are read:
+ * constants of the program have the name of their case, and the labels of a switch know which enum they are
+ * from. */
 #include "lower/lowerer.h"
 
 static const EnumNames *find(const Module *module, const Decl *decl) {

@@ -1,4 +1,5 @@
-/* Expressions. Simple ones give a value; structs and arrays are written into memory that the caller provides. */
+/* Expressions. Simple ones give a value; structs and arrays are written into memory that the caller
+ * provides. */
 #include "lower/lowerer.h"
 
 Val *const_int(Fn *f, TypeKind kind, int64_t value) {
@@ -292,8 +293,8 @@ static void assign_parts(Fn *f, const ExprVec *parts, Val *from) {
     }
 }
 
-/* The right side is complete before the left is touched: it may read what it replaces. An object that lies somewhere is that; it is copied from there, since two of
- * one type are the same or apart. */
+/* The right side is complete before the left is touched: it may read what it replaces. An object that lies
+ * somewhere is that; it is copied from there, since two of one type are the same or apart. */
 static void assign_object(Fn *f, Expr *e, Val *to) {
     if (e->a->kind == EXPR_construct) {
         Val *tuple = temp_var(f, concrete(f, e->b->type), "assigned");
@@ -439,7 +440,8 @@ static bool is_in_block(Val *address) {
            root->inst->global->layout != LAYOUT_scalar;
 }
 
-/* A pointer leads to the form of buffers; interface values in variables have another, as has all that is in a constant buffer. */
+/* A pointer leads to the form of buffers; interface values in variables have another, as has all that is in a
+ * constant buffer. */
 static Val *address_of(Fn *f, const Expr *e) {
     Place place = lower_place(f, e->a);
     const Type *front = concrete(f, e->a->type);

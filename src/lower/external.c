@@ -1,8 +1,9 @@
-/* How interface values lie in buffers, uniforms and behind pointers: 8 bytes of type id, 8 bytes of conformance id, and the
- * bytes of the value. Everything that holds interface values by value has a form of its own there, with the same fields.
+/* How interface values lie in buffers, uniforms and behind pointers: 8 bytes of type id, 8 bytes of
+ * conformance id, and the bytes of the value. Everything that holds interface values by value has a form of
+ * its own there, with the same fields.
  *
- * The room for the value is what [anyValueSize] says, else what the largest type behind the interface takes. It is settled
- * when somebody asks for a size, else at the end of lowering, when all types are known. */
+ * The room for the value is what [anyValueSize] says, else what the largest type behind the interface takes.
+ * It is settled when somebody asks for a size, else at the end of lowering, when all types are known. */
 #include "lower/lowerer.h"
 
 /* ---- which types have one */

@@ -1,4 +1,5 @@
-/* Functions of the IR: which were asked for, their names and signatures, and the derivatives that the source provides. */
+/* Functions of the IR: which were asked for, their names and signatures, and the derivatives that the source
+ * provides. */
 #include "lower/lowerer.h"
 
 /* ---- requests */
@@ -116,7 +117,8 @@ static uint8_t diff_flags(Lowerer *l, const Type *generic, bool no_diff, const D
     return no_diff ? PARAM_NO_DIFF : PARAM_PTR_DIFF;
 }
 
-/* What the declaration leaves open, the arguments decide, unless the derivative's signature is that of the declaration. */
+/* What the declaration leaves open, the arguments decide, unless the derivative's signature is that of the
+ * declaration. */
 static uint8_t flags_in(Lowerer *l, const Type *generic, const Type *type, bool no_diff, const Decl *context,
                         bool as_declared) {
     uint8_t flags = diff_flags(l, generic, no_diff, context);
@@ -467,8 +469,8 @@ static Func *find_derivative(Lowerer *l, const Func *of, uint8_t mode, bool stil
     return NULL;
 }
 
-/* The derivative of `func`, which is the (k-1)-th of the request. `still`: it is differentiated further, and the object that is bound to
- * it stands still in that, too. */
+/* The derivative of `func`, which is the (k-1)-th of the request. `still`: it is differentiated further, and
+ * the object that is bound to it stands still in that, too. */
 static Func *derivative_of(Lowerer *l, Request *request, Func *func, const uint8_t *modes, int k,
                            bool still) {
     uint8_t mode = modes[k - 1];

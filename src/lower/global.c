@@ -28,7 +28,8 @@ static bool set_data(Lowerer *l, Global *global, Expr *init, const Type *front, 
 
 /* ---- images of a format that is declared: a uniform begins with it, whoever sets the rest */
 
-/* A constant for each scalar: the format where an image has its own, which is behind fields named `image`, else zero. */
+/* A constant for each scalar: the format where an image has its own, which is behind fields named `image`,
+ * else zero. */
 static void add_formats(Lowerer *l, const Type *type, uint16_t format, ValVec *values) {
     if (type->kind == TYPE_array || type->kind == TYPE_vector) {
         int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
@@ -74,7 +75,8 @@ void lower_global_init(Lowerer *l, Request *request) {
     fn_end(&f);
 }
 
-/* Does it depend on when it is computed: on parameters, variables, this, on what a function of the program does? */
+/* Does it depend on when it is computed: on parameters, variables, this, on what a function of the program
+ * does? */
 static bool needs_run(const Expr *e) {
     if (!e) return false;
     bool variable = e->kind == EXPR_decl && e->decl->kind == DECL_var && !is_constant(e->decl),
@@ -150,7 +152,8 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     return place;
 }
 
-/* A static variable of a function whose first value depends on the run gets it when control first comes there. */
+/* A static variable of a function whose first value depends on the run gets it when control first comes
+ * there. */
 void lower_static(Fn *f, Decl *decl) {
     Lowerer *l = f->l;
     if (!is_set_when_reached(decl)) return; /* made when first used */

@@ -1,7 +1,8 @@
 /* Functions of the prelude that are operations: [__op(name)].
  *
- * `name` is an operation of the IR, applied to the arguments as they are, or one of the names in the table here, which
- * need a little more. Arguments are values, or addresses for structs, arrays and __ref parameters; `this` comes first. */
+ * `name` is an operation of the IR, applied to the arguments as they are, or one of the names in the table
+ * here, which need a little more. Arguments are values, or addresses for structs, arrays and __ref
+ * parameters; `this` comes first. */
 #include "lower/lowerer.h"
 
 typedef struct Call {
@@ -228,7 +229,8 @@ static void atomic_add_element(Fn *f, Val *to, Val *from, int64_t index) {
     atomic_add_parts(f, to_part, from_part);
 }
 
-/* Short arrays without a loop: each sum can then take the place of the zero that was stored there (opt/fill.c). */
+/* Short arrays without a loop: each sum can then take the place of the zero that was stored there
+ * (opt/fill.c). */
 static void atomic_add_elements(Fn *f, Val *to, Val *from) {
     enum { SHORT = 4 };
     int64_t length = type_length(to->type->args[0]);
@@ -417,8 +419,9 @@ static Val *op_transpose(Call *call) {
 
 /* ---- the machine */
 
-/* Where the program itself launches kernels (prelude/torch.slang), the library knows which thread this is, and where threads would wait for each
- * other. Programs without a launch do not pay: what asks is kept in mind, and goes to the library once there is one. */
+/* Where the program itself launches kernels (prelude/torch.slang), the library knows which thread this is,
+ * and where threads would wait for each other. Programs without a launch do not pay: what asks is kept in
+ * mind, and goes to the library once there is one. */
 
 static Val *which_thread(Builder *b, int what, const Type *type) {
     Inst *inst = build_inst(b, OP_thread_id, NULL, 0, 0, 0);

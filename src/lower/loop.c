@@ -186,7 +186,8 @@ static void fill_condition(Fn *f, Region *region, const Going *going, Val *go) {
     f->b = outer;
 }
 
-/* The condition of a loop as its first statement: `if (!condition) break;`. What may fail in it leaves it like any other. */
+/* The condition of a loop as its first statement: `if (!condition) break;`. What may fail in it leaves it
+ * like any other. */
 static Stmt *with_condition(Fn *f, Stmt *stmt) {
     Stmt *test = stmt_new(f->l->arena, STMT_if, stmt->expr->loc),
          *leave = stmt_new(f->l->arena, STMT_break, stmt->loc);

@@ -61,8 +61,8 @@ void lower_with_calls(Lowerer *l, Request *request) {
     l->at = at;
 }
 
-/* Switches over the types behind an interface come last: by then all types that are ever put behind it are known. If one makes
- * more known, those made before are made again. */
+/* Switches over the types behind an interface come last: by then all types that are ever put behind it are
+ * known. If one makes more known, those made before are made again. */
 static bool lower_switches(Lowerer *l) {
     int before = l->pending.count, variants = 0, after = 0;
     for (int i = 0; i < l->interfaces.count; i++)

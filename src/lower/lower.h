@@ -1,7 +1,8 @@
 /* lower: from the checked tree to IR, one IR function per specialisation.
  *
- * Lowering is driven by demand as well: a function is declared when something refers to it, and lower_run gives bodies to
- * all that were declared. Generic code is lowered with a substitution that makes every type concrete.
+ * Lowering is driven by demand as well: a function is declared when something refers to it, and lower_run
+ * gives bodies to all that were declared. Generic code is lowered with a substitution that makes every type
+ * concrete.
  *
  * How the front end's types look in the IR:
  *   matrix             array of row vectors
@@ -29,7 +30,8 @@ typedef struct LowerConfig {
 
 Lowerer *lower_new(Arena *arena, Checker *checker, Module *module, const LowerConfig *config);
 const Type *lower_type(Lowerer *lowerer, const Type *type); /* concrete */
-/* The IR function for a declaration with arguments, with derivative operators applied; the body comes with lower_run. */
+/* The IR function for a declaration with arguments, with derivative operators applied; the body comes with
+ * lower_run. */
 Func *lower_func(Lowerer *lowerer, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes);
 Func *lower_entry(Lowerer *lowerer, Decl *decl, const Subst *subst);
 /* An entry point that calls a derivative of one; its parameters are those of the derivative. */
@@ -37,7 +39,8 @@ Func *lower_derived_entry(Lowerer *lowerer, Decl *decl, const Subst *subst, cons
 /* The uniform that a global variable (or a field of a cbuffer) is. */
 Global *lower_uniform(Lowerer *lowerer, Decl *decl);
 void lower_run(Lowerer *lowerer);
-/* Links the user's functions with their custom derivatives and substitutes, which otherwise happens when they are needed. */
+/* Links the user's functions with their custom derivatives and substitutes, which otherwise happens when they
+ * are needed. */
 void lower_links(Lowerer *lowerer);
 
 #endif

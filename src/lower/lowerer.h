@@ -195,7 +195,8 @@ const Type *part_of_variant(Lowerer *l, const Type *sum, const Type *variant);
 int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */
 void complete_record_diff(void *user, Record *record);
 Record *record_of(Lowerer *l, const Type *front, const char *name);
-/* Its text, with the namespaces and structs that it is in, so that no other type of the program has the same. */
+/* Its text, with the namespaces and structs that it is in, so that no other type of the program has the
+ * same. */
 const char *unique_name(Lowerer *l, const Type *type);
 
 /* ---- func.c */

@@ -1,5 +1,5 @@
-/* What differentiable types provide without a declaration: dzero, dadd, dmul, use; and default construction. All by structure,
- * except where a struct inside has its own. */
+/* What differentiable types provide without a declaration: dzero, dadd, dmul, use; and default construction.
+ * All by structure, except where a struct inside has its own. */
 #include "lower/lowerer.h"
 
 /* ---- zero */
@@ -70,7 +70,8 @@ static const Type *type_of_differential(Lowerer *l, const Type *front) {
     return made ? check_type_around(l->c, front) : front;
 }
 
-/* A use() with a backward derivative of its own says how derivatives are added: use_bwd adds one to another. */
+/* A use() with a backward derivative of its own says how derivatives are added: use_bwd adds one to
+ * another. */
 static Func *sum_of_uses(Lowerer *l, const Type *differential) {
     const Type *type = type_of_differential(l, differential);
     Decl *requirement;
@@ -82,7 +83,8 @@ static Func *sum_of_uses(Lowerer *l, const Type *differential) {
     return lower_func(l, sum, subst_new(l->c, NULL, sum, &type, 1), NULL, 0);
 }
 
-/* The user's dadd or dzero, if there is one. It needs no attribute to be differentiated, as derivatives of derivatives want it. */
+/* The user's dadd or dzero, if there is one. It needs no attribute to be differentiated, as derivatives of
+ * derivatives want it. */
 Func *own_method(Lowerer *l, const Type *type, const char *name) {
     Decl *requirement;
     Satisfaction found = check_differentiable_witness(l->c, type, name, &requirement);

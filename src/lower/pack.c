@@ -1,7 +1,8 @@
 /* Packs, once they are known: an expansion is its pattern, lowered for one element after the other.
  *
- * Fn.pack_element is the element that `each` stands for; types and constants inside are substituted for that element as well. An
- * expansion may leave elements out at its ends (EXPR_expand.number: how many at the front, << 32 at the back). */
+ * Fn.pack_element is the element that `each` stands for; types and constants inside are substituted for that
+ * element as well. An expansion may leave elements out at its ends (EXPR_expand.number: how many at the
+ * front, << 32 at the back). */
 #include "lower/lowerer.h"
 
 static int front_of(const Expr *e) { return (int)(e->number & 0xFFFFFFFF); }
@@ -93,8 +94,8 @@ static void effect_of_one(Fn *f, Expr *pattern, void *user) {
 
 void lower_expand(Fn *f, Expr *e) { for_expansion(f, e, effect_of_one, NULL); }
 
-/* An element that is named by its place: `each` of an expansion, an end. Says which expression it is, and makes it the current one;
- * the caller restores pack_element. */
+/* An element that is named by its place: `each` of an expansion, an end. Says which expression it is, and
+ * makes it the current one; the caller restores pack_element. */
 Expr *enter_element(Fn *f, Expr *e) {
     Expr *expansion = e->a;
     if (e->kind == EXPR_each) f->pack_element += front_of(expansion);

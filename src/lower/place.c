@@ -1,10 +1,11 @@
 /* Places: where a value is, or where it goes.
  *
- * Most are memory. Lanes of a vector are read and written as a whole vector, so that local vectors can become values, except in
- * memory that others may see, where just the lane is touched. Properties and subscripts are calls; changing a part of what
- * they give is get, change, set: the place is then in a temporary that is written back, and that is filled as late as
- * possible, after everything else in the expression was evaluated. Column-major matrices exist in memory only: they are
- * transposed when they are read or written as a whole. */
+ * Most are memory. Lanes of a vector are read and written as a whole vector, so that local vectors can become
+ * values, except in memory that others may see, where just the lane is touched. Properties and subscripts are
+ * calls; changing a part of what they give is get, change, set: the place is then in a temporary that is
+ * written back, and that is filled as late as possible, after everything else in the expression was
+ * evaluated. Column-major matrices exist in memory only: they are transposed when they are read or written as
+ * a whole. */
 #include "lower/lowerer.h"
 
 Place place_of_memory(Val *address, const Type *front) {
@@ -43,7 +44,8 @@ void copy_object(Fn *f, Val *to, Val *from, bool no_diff) {
     if (no_diff && f->diff && last && last->op == OP_copy) last->flags |= INST_NO_DIFF;
 }
 
-/* References lead to the same place when they are copied: that of derivatives is not to come along, so it is a call that does it, through which none goes. */
+/* References lead to the same place when they are copied: that of derivatives is not to come along, so it is
+ * a call that does it, through which none goes. */
 void copy_constant(Fn *f, Val *to, Val *from) {
     Val *args[] = {to, from};
     const Type *type = to->type->args[0];
@@ -317,8 +319,8 @@ static Decl *member_named(const Decl *type, const Expr *name) {
     return NULL;
 }
 
-/* [__element_of(buffer, index)] before a subscript: what it gives lies in the buffer of words that one method gives, from the element
- * that the other gives. So do numbers of 32 bits; others are converted. */
+/* [__element_of(buffer, index)] before a subscript: what it gives lies in the buffer of words that one method
+ * gives, from the element that the other gives. So do numbers of 32 bits; others are converted. */
 static Val *element_reference(Fn *f, const Place *place) {
     const Attribute *attribute = find_attribute(place->decl, "__element_of");
     const Type *type = lower_type(f->l, place->type);
@@ -334,7 +336,8 @@ static Val *element_reference(Fn *f, const Place *place) {
     return build_bitcast(&f->b, element, type_pointer(f->l->types, type));
 }
 
-/* What a `ref` accessor gives, if it lies in other memory than its object: a number of its own there, or some beside each other. */
+/* What a `ref` accessor gives, if it lies in other memory than its object: a number of its own there, or some
+ * beside each other. */
 static Val *ref_reference(Fn *f, const Place *place) {
     Decl *property = place->decl, *ref = NULL;
     for (int i = 0; i < property->members.count; i++)
@@ -491,8 +494,8 @@ static Val *look_up(Fn *f, const uint8_t *table, int n, Val *index) {
     return build_extract(&f->b, join_lanes(f, items, n), index);
 }
 
-/* Of components that a swizzle chose, the one at a run-time index: as an element of what the swizzle is of, so that no
- * other one is written. */
+/* Of components that a swizzle chose, the one at a run-time index: as an element of what the swizzle is of,
+ * so that no other one is written. */
 static Place place_chosen(Fn *f, const Place *swizzle, const Type *type, Val *index) {
     Place place = *swizzle->base;
     place.type = type;
@@ -531,7 +534,8 @@ static Place place_component(Fn *f, Place base, const Type *type, Val *index) {
     return place;
 }
 
-/* An array of no elements has no last one, which an index out of range would mean: what is read is zero, what is written is lost. */
+/* An array of no elements has no last one, which an index out of range would mean: what is read is zero, what
+ * is written is lost. */
 static Val *element_address(Fn *f, const Place *array, Val *index) {
     const Type *type = array->type;
     if (type->kind != TYPE_array || type_length(type) != 0)

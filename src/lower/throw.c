@@ -1,6 +1,7 @@
-/* Errors. A function that throws has a parameter for its error (check/throw.c); to throw is to fill it and to return. After
- * each call that may fail stands an `if`, which leaves for the handler as `break` would, or returns. A block with handlers notes in a
- * variable which of them goes on. What is left for the stages behind is early exits, which they know. */
+/* Errors. A function that throws has a parameter for its error (check/throw.c); to throw is to fill it and to
+ * return. After each call that may fail stands an `if`, which leaves for the handler as `break` would, or
+ * returns. A block with handlers notes in a variable which of them goes on. What is left for the stages
+ * behind is early exits, which they know. */
 #include "lower/lowerer.h"
 
 static Local *own_error(Fn *f) {

@@ -23,7 +23,8 @@ static int count_of(const char *text, char wanted) {
     return count;
 }
 
-/* The namespaces, structs and functions around a declaration; the name of a differential begins with what it belongs to. */
+/* The namespaces, structs and functions around a declaration; the name of a differential begins with what it
+ * belongs to. */
 static void add_surroundings(Text *text, const Decl *decl, int known) {
     const Decl *parent = decl->parent;
     if (!parent || parent->kind == DECL_module) return;
@@ -99,7 +100,8 @@ static int64_t parts_of(const Type *ir) {
     return ir->kind == TYPE_record ? type_record(ir)->parts + 1 : 1;
 }
 
-/* Types can be exponentially larger than their source: struct B { A x, y; }, struct C { B x, y; } and so on. */
+/* Types can be exponentially larger than their source: struct B { A x, y; }, struct C { B x, y; } and so
+ * on. */
 static void count_parts(Lowerer *l, Record *record, const Type *front) {
     enum { MAX_PARTS = 65536 };
     record->parts = 0;

@@ -1,9 +1,12 @@
-/* Buffers that do not overlap. A program may be given one memory as two buffers, so that nobody may take a number that was read from one to be there still after a store to the
- * other; which costs most in a reverse pass, that reads parameters and adds to their gradients. But where a nest of loops is there twice (range.c), the test before it asks for this, too:
- * in the copy that runs if all is well, each access says which of the buffers it leads into, and LLVM is told that these are apart (emit/llvm/scope.c).
+/* Buffers that do not overlap. A program may be given one memory as two buffers, so that nobody may take a
+ * number that was read from one to be there still after a store to the other; which costs most in a reverse
+ * pass, that reads parameters and adds to their gradients. But where a nest of loops is there twice
+ * (range.c), the test before it asks for this, too: in the copy that runs if all is well, each access says
+ * which of the buffers it leads into, and LLVM is told that these are apart (emit/llvm/scope.c).
  *
- * What is said is to hold for all that the function does, not for one round of a loop around the nest, where buffers may have changed places. So buffers that come
- * about in a loop have no part in it. Two that are read from the same place of a uniform are one. */
+ * What is said is to hold for all that the function does, not for one round of a loop around the nest, where
+ * buffers may have changed places. So buffers that come about in a loop have no part in it. Two that are read
+ * from the same place of a uniform are one. */
 #include "opt.h"
 
 static bool is_same(const Val *a, const Val *b) {
@@ -41,7 +44,8 @@ Inst *opt_buffer_element(Val *address) {
     return is_element ? root->inst : NULL;
 }
 
-/* That an operand leads into, so that it is read or written. What is called does so as well, but only C can be told then (outline.c). */
+/* That an operand leads into, so that it is read or written. What is called does so as well, but only C can
+ * be told then (outline.c). */
 static Inst *element_used(const Inst *inst, int operand) {
     bool calls = inst->op == OP_call && inst->func->module->keeps_order;
     if (!calls && !op_has(inst->op, OP_READS | OP_WRITES)) return NULL;

@@ -1,13 +1,16 @@
-/* Asked before: an `if` on a condition that decided another one before it goes the same way, and what that has computed on this way is there.
+/* Asked before: an `if` on a condition that decided another one before it goes the same way, and what that
+ * has computed on this way is there.
  *
  *     if (c) { s = sin(x); y = s * a; }                 Two derivatives of one function, in two directions, both go the ways of the
  *     if (c) { t = sin(x); z = t * b; }                 function; so do a function and its reverse.
  *
- * cse.c sees one way at a time. Here the instructions of both ifs are matched, way by way, ifs inside of them too: a twin computes the same from the same. A result of the second
- * that all ways make of twins is the result of the first. Of what else the second uses, the first gives what is dear as further results; what
+ * cse.c sees one way at a time. Here the instructions of both ifs are matched, way by way, ifs inside of them
+ * too: a twin computes the same from the same. A result of the second that all ways make of twins is the
+ * result of the first. Of what else the second uses, the first gives what is dear as further results; what
  * takes few steps from there is computed again, which costs no more than to hand it over.
  *
- * Twins are instructions without effects on operands that are twins or come from outside; what reads memory has none. */
+ * Twins are instructions without effects on operands that are twins or come from outside; what reads memory
+ * has none. */
 #include "opt.h"
 
 enum { DEAR = 6 }; /* by op_info: a square root, or a quotient and two products */

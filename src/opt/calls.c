@@ -5,8 +5,9 @@
  *     ...                                   for (i ..) t[i] = tanh t[i]
  *     use a, b, ...                         use t[0], t[1], ...
  *
- * Rows of a layer that are done together have such calls, and so have loops that were unrolled. LLVM makes vectors of them as they are; compilers of C, for which the pass is, know the functions
- * that the C library has for vectors, but call them in loops alone. */
+ * Rows of a layer that are done together have such calls, and so have loops that were unrolled. LLVM makes
+ * vectors of them as they are; compilers of C, for which the pass is, know the functions that the C library
+ * has for vectors, but call them in loops alone. */
 #include "opt.h"
 
 enum { FEWEST = 8, MOST = 64 };

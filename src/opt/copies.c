@@ -1,10 +1,13 @@
-/* On a GPU, elements of a buffer that all threads read again and again, such as the weights of a network, are copied by each group of threads when it begins, to memory of its own. They are near there, several
- * are read by one instruction, and no index needs a test: what would be out of range is zero in the copy.
+/* On a GPU, elements of a buffer that all threads read again and again, such as the weights of a network, are
+ * copied by each group of threads when it begins, to memory of its own. They are near there, several are read
+ * by one instruction, and no index needs a test: what would be out of range is zero in the copy.
  *
  *     for (i = 0; i < 32; i++) sum += weights[i + 7] * x[i];        39 elements are copied
  *
- * Here it is decided which, and the accesses are marked; who makes the code makes the copies. Indices are between bounds that are known. Nothing in the kernel writes to the buffer, and no thread
- * waits for another that might have written to it by another name: different uniforms are taken to be different memory, as they are where a group keeps sums (emit/sums.c). */
+ * Here it is decided which, and the accesses are marked; who makes the code makes the copies. Indices are
+ * between bounds that are known. Nothing in the kernel writes to the buffer, and no thread waits for another
+ * that might have written to it by another name: different uniforms are taken to be different memory, as they
+ * are where a group keeps sums (emit/sums.c). */
 #include "opt.h"
 
 enum { FEWEST_THREADS = 64, FEWEST_WORDS = 64, MOST_BYTES = 16 << 10 }; /* words that a thread reads */

@@ -1,20 +1,22 @@
-/* Common subexpressions: what is computed twice from the same operands is computed once, and memory is read once.
+/* Common subexpressions: what is computed twice from the same operands is computed once, and memory is read
+ * once.
  *
- * A table holds the pure instructions that the walk has passed and whose results are in scope; leaving a region takes
- * its entries out again. An instruction that is there already is replaced.
+ * A table holds the pure instructions that the walk has passed and whose results are in scope; leaving a
+ * region takes its entries out again. An instruction that is there already is replaced.
  *
- * Beside it the walk keeps facts, "at this address is this value", from loads and stores. A load finds its fact; a
- * store to private memory of what is there already goes away, and for C one that the next overwrites (LLVM does that
- * itself, and better after it has made pairs of what a loop reads). A store ends the facts that it may touch, see memory.c;
- * a call ends those about what it is given to write and about everything that is not private. A region sees the facts
- * from before its owner; after the owner those hold that no region ended. Entering a loop ends at once what anything
- * in the loop may end.
+ * Beside it the walk keeps facts, "at this address is this value", from loads and stores. A load finds its
+ * fact; a store to private memory of what is there already goes away, and for C one that the next overwrites
+ * (LLVM does that itself, and better after it has made pairs of what a loop reads). A store ends the facts
+ * that it may touch, see memory.c; a call ends those about what it is given to write and about everything
+ * that is not private. A region sees the facts from before its owner; after the owner those hold that no
+ * region ended. Entering a loop ends at once what anything in the loop may end.
  *
- * An address in a buffer may be out of range, where a store is dropped and a load gives zero: from a store to it
- * nothing follows.
+ * An address in a buffer may be out of range, where a store is dropped and a load gives zero: from a store to
+ * it nothing follows.
  *
- * In a linearized function, only values of the primal are merged: a rule computes again what the function has, as the
- * sine in the derivative of the cosine. Its instructions carry notes about its addresses and differentials.
+ * In a linearized function, only values of the primal are merged: a rule computes again what the function
+ * has, as the sine in the derivative of the cosine. Its instructions carry notes about its addresses and
+ * differentials.
  *
  * Facts about one object are in one list that never gets long: old ones are given up. */
 #include "opt.h"

@@ -1,7 +1,7 @@
 /* Dead code: removes what has no effect, directly or through others.
  *
- * Marking starts from what must stay (returns, effects, stores to memory that others see, loops that may never end)
- * and follows operands. Three things are more than a plain operand:
+ * Marking starts from what must stay (returns, effects, stores to memory that others see, loops that may
+ * never end) and follows operands. Three things are more than a plain operand:
  *
  *   results      a result of `if`, `switch`, `block` needs only its own place in each yield and break, and a carried
  *                value of a loop only its own place in yields, breaks and continues; the other places go;
@@ -97,7 +97,8 @@ static bool writes_argument(const Inst *call, int index) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
 }
 
-/* A function without effects changes nothing but what it is given: such a call waits for the variables it writes. */
+/* A function without effects changes nothing but what it is given: such a call waits for the variables it
+ * writes. */
 static bool call_can_wait(Dce *d, Inst *call) {
     if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) return false;
     for (int i = 0; i < call->nargs; i++)

@@ -1,12 +1,15 @@
-/* On a GPU, sums that a thread keeps in an array only to add them to a buffer at the end go there at once. The gradient of a struct of weights is such an
- * array: a thread would set it to zero, add to each number once, and read it again, all in memory that is far.
+/* On a GPU, sums that a thread keeps in an array only to add them to a buffer at the end go there at once.
+ * The gradient of a struct of weights is such an array: a thread would set it to zero, add to each number
+ * once, and read it again, all in memory that is far.
  *
  *     float d[32] = 0;                                     for (k ...) atomic add g[7 + k], x;
  *     for (k ...) d[k] += x;
  *     for (i = 0; i < 32; i++) atomic add g[7 + i], d[i];
  *
- * The array has nothing else done to it; the last loops go over all its elements, one by one. Each element must be added to once at most, as far as trip counts tell: an array that
- * collects much is better kept. Sums come earlier then, so that nothing in between may see the buffer: other buffers are taken to be other memory, as in late.c. */
+ * The array has nothing else done to it; the last loops go over all its elements, one by one. Each element
+ * must be added to once at most, as far as trip counts tell: an array that collects much is better kept. Sums
+ * come earlier then, so that nothing in between may see the buffer: other buffers are taken to be other
+ * memory, as in late.c. */
 #include "opt.h"
 
 enum { MOST_INDICES = 4, MOST_TERMS = 32 };

@@ -1,10 +1,11 @@
 /* Free to normal form: no break, continue or early return.
  *
- * A variable `state` tells which exit is under way, 0 being none. An exit sets it; what may follow an exit is guarded
- * by state == 0; a loop that may be left early tests it before its condition, in an `if`, since the condition must not be
- * evaluated after a break: it could fail to end. Where the target of an exit is reached, state goes back to 0. Before a loop and at
- * the head of its body state is set to 0 once more: so it is, and now every pass can see it. A loop with only `continue` inside
- * keeps its condition as it is, and so its trip count.
+ * A variable `state` tells which exit is under way, 0 being none. An exit sets it; what may follow an exit is
+ * guarded by state == 0; a loop that may be left early tests it before its condition, in an `if`, since the
+ * condition must not be evaluated after a break: it could fail to end. Where the target of an exit is
+ * reached, state goes back to 0. Before a loop and at the head of its body state is set to 0 once more: so it
+ * is, and now every pass can see it. A loop with only `continue` inside keeps its condition as it is, and so
+ * its trip count.
  *
  * Values that a break carries, and the results of early returns, go through variables. */
 #include "opt.h"
@@ -66,7 +67,8 @@ static Val *state_is(Exits *x, Builder *b, int code) {
     return build_binary(b, OP_eq, build_load(b, x->state), code_value(x, code));
 }
 
-/* if (state == code) state = 0, at the builder's place; there is no need to ask where it is the only exit that may be under way. */
+/* if (state == code) state = 0, at the builder's place; there is no need to ask where it is the only exit
+ * that may be under way. */
 static void consume(Exits *x, Builder *b, int code, bool only) {
     if (only) {
         set_state(x, b, 0);

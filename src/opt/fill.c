@@ -3,12 +3,16 @@
  *     for (i ..) g[i] = 0;
  *     for (i ..) g[i] += x;                  for (i ..) g[i] = x;
  *
- * Gradients in buffers begin as zeros, which the program stores, and reverse passes add to them. Where the sum is the first that happens to what was set, the sum is what is
- * set. LLVM finds that within one round, but makes a call of the zeros first, for which it then does one round at a time; and it never joins two loops. Such a loop that sets, and one behind it that
- * has as many rounds, each of which does nothing with the buffer but in the element that the same round of the first one set, are one where a test before the second has found
- * that buffers do not overlap (range.c), and has asked all that the test before the first asks, if there is one; else both run as they are.
+ * Gradients in buffers begin as zeros, which the program stores, and reverse passes add to them. Where the
+ * sum is the first that happens to what was set, the sum is what is set. LLVM finds that within one round,
+ * but makes a call of the zeros first, for which it then does one round at a time; and it never joins two
+ * loops. Such a loop that sets, and one behind it that has as many rounds, each of which does nothing with
+ * the buffer but in the element that the same round of the first one set, are one where a test before the
+ * second has found that buffers do not overlap (range.c), and has asked all that the test before the first
+ * asks, if there is one; else both run as they are.
  *
- * Others may have added something between the store and the sum, had they not waited: that is lost as if they had done so before the store. */
+ * Others may have added something between the store and the sum, had they not waited: that is lost as if they
+ * had done so before the store. */
 #include "opt.h"
 
 enum {
@@ -264,7 +268,8 @@ static bool put_all_sums(Fill *f, const InstVec *copies) {
     return true;
 }
 
-/* The loop that runs if all is well sets what the one before has set, which is left for where it is not well. True: it did. */
+/* The loop that runs if all is well sets what the one before has set, which is left for where it is not well.
+ * True: it did. */
 static bool join(Fill *f, Inst *choice) {
     Inst *first = setting_before(f, choice);
     bool is_tested = first && first->op == OP_if;

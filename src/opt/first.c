@@ -3,9 +3,12 @@
  *     dy = var float[8]                      dy = var float[8]
  *     for (i ..) dy[i] += x                  for (i ..) dy[i] = x
  *
- * An array of derivatives begins with zeros, and a loop, or a nest of them, adds to each of them before anything else is done with it. If no two rounds go to the same element, each
- * of them finds a zero there. A function that adds to an array of its caller's has a second form, for callers that give it zeros. LLVM, which is told that the sign of a zero in such sums
- * means nothing, sees that once it has written out the loop, and makes better vectors if it does so itself; compilers of C, for which the pass is, keep adding zeros. */
+ * An array of derivatives begins with zeros, and a loop, or a nest of them, adds to each of them before
+ * anything else is done with it. If no two rounds go to the same element, each of them finds a zero there. A
+ * function that adds to an array of its caller's has a second form, for callers that give it zeros. LLVM,
+ * which is told that the sign of a zero in such sums means nothing, sees that once it has written out the
+ * loop, and makes better vectors if it does so itself; compilers of C, for which the pass is, keep adding
+ * zeros. */
 #include "opt.h"
 
 enum {
@@ -78,7 +81,8 @@ static bool is_by_round(const First *f, const Inst *elem, const Inst *loop) {
            steps.greatest <= MOST_STEP;
 }
 
-/* The element that a round of a loop in the region uses, and no other round, if nothing else was done with the array before. Else NULL. */
+/* The element that a round of a loop in the region uses, and no other round, if nothing else was done with
+ * the array before. Else NULL. */
 static const Inst *element_of_round(const First *f, const Val *array, const Region *region) {
     const Inst *elem = f->user[array->id], *next = f->next[array->id];
     if (!elem || elem->op != OP_elem) return NULL;
@@ -88,7 +92,8 @@ static const Inst *element_of_round(const First *f, const Val *array, const Regi
     return is_by_round(f, elem, loop) ? elem : NULL;
 }
 
-/* The load that finds a zero in an array which is zero where the region begins, or in it; NULL: there is none. */
+/* The load that finds a zero in an array which is zero where the region begins, or in it; NULL: there is
+ * none. */
 static Inst *load_of_zero(const First *f, const Val *array, const Region *region) {
     const Inst *elem = element_of_round(f, array, region);
     if (!elem) return NULL;

@@ -8,11 +8,11 @@
  *     yield %y                                  }
  *   }
  *
- * What follows an `if` or `switch` of which only one region goes on can move into that region; then the construct is
- * the last thing in its region, and a jump at the end of one of its regions is a yield. This works inward from the
- * region of the target, and from the last instruction of a region to the first, so that nothing moves twice at one
- * level. It is done only if it removes all jumps of that kind: a jump out of an inner loop, or two ways that lead to
- * the same rest, leave everything as it is. */
+ * What follows an `if` or `switch` of which only one region goes on can move into that region; then the
+ * construct is the last thing in its region, and a jump at the end of one of its regions is a yield. This
+ * works inward from the region of the target, and from the last instruction of a region to the first, so that
+ * nothing moves twice at one level. It is done only if it removes all jumps of that kind: a jump out of an
+ * inner loop, or two ways that lead to the same rest, leave everything as it is. */
 #include "opt.h"
 
 typedef struct Flatten {

@@ -1,10 +1,10 @@
 /* Calls are replaced by copies of the bodies of their callees.
  *
- * Parameters are values, addresses included, so that a copy uses the operands of the call directly. A body with one
- * return, at its end, takes the place of the call; any other becomes a block, and its returns leave that block
- * (simplify makes plain control flow of most of these). Calls in the copy are looked at in turn; a function is never
- * copied into itself, so that recursion stays a call. A function in normal form takes only what keeps it so, unless it
- * may be in any form. */
+ * Parameters are values, addresses included, so that a copy uses the operands of the call directly. A body
+ * with one return, at its end, takes the place of the call; any other becomes a block, and its returns leave
+ * that block (simplify makes plain control flow of most of these). Calls in the copy are looked at in turn; a
+ * function is never copied into itself, so that recursion stays a call. A function in normal form takes only
+ * what keeps it so, unless it may be in any form. */
 #include "opt.h"
 
 #include <limits.h>
@@ -64,8 +64,8 @@ static bool returns_at_end(const Func *func, Shape shape) {
     return shape.returns == 1 && func->body->last->op == OP_return;
 }
 
-/* Threads of a wave meet at one place of the program: a function with such a place is copied to where it is called, so that calls
- * in two branches are two places. */
+/* Threads of a wave meet at one place of the program: a function with such a place is copied to where it is
+ * called, so that calls in two branches are two places. */
 typedef struct Waves {
     Map seen;      /* Func */
     bool barriers; /* are looked for instead */
@@ -135,7 +135,8 @@ static void count_calls(void *user, Inst *inst) {
     map_put(n->scratch, &n->calls, PTR_KEY(inst->callee), (void *)(before + 1));
 }
 
-/* Copies for some of many calls would be code of both kinds: each is differentiated by itself, and what is called as well. A few instructions are less than a call. */
+/* Copies for some of many calls would be code of both kinds: each is differentiated by itself, and what is
+ * called as well. A few instructions are less than a call. */
 static bool has_room(Inliner *n, const Func *callee, Room whole) {
     enum { FEW = 16 };
     int64_t most = n->policy.max_whole ? n->policy.max_whole : INT_MAX;
@@ -315,8 +316,8 @@ static bool takes_apart(void *user, const Func *callee, const Inst *call) {
     return !count.forks && count.moves <= MOST_MOVED && count.others <= MOST_ELSE;
 }
 
-/* ... and what is given some integers in an array of the caller's: the strides of a tensor, which the caller knows. LLVM finds out, too, but only once indices were
- * tested for any strides. */
+/* ... and what is given some integers in an array of the caller's: the strides of a tensor, which the caller
+ * knows. LLVM finds out, too, but only once indices were tested for any strides. */
 enum { MOST_TOLD = 1500, MOST_STRIDES = 8 };
 
 static bool is_of_strides(const Val *arg) {
@@ -340,7 +341,8 @@ static bool is_straight(const Region *body) {
     return true;
 }
 
-/* ... and for C, derivatives in a loop whose objects, such as matrices, are variables once they are a part of it: LLVM sees that, gcc reads and writes them in memory. */
+/* ... and for C, derivatives in a loop whose objects, such as matrices, are variables once they are a part of
+ * it: LLVM sees that, gcc reads and writes them in memory. */
 static bool is_split_by(const Inst *call) {
     const Func *callee = call->callee;
     bool is_own = func_is_derivative(callee) && !(callee->flags & FUNC_EXPORT), has_objects = false;

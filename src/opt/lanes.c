@@ -1,26 +1,30 @@
 /* Lanes: several items of a kernel at once.
  *
- * The threads of a group that follow each other in x do the same, mostly, to different data. This pass makes a function
- * that does it for `width` of them, the lanes: what differs between them becomes a vector with one number per lane, what does not stays a
- * scalar. It works on a copy of the kernel after all other passes, derivatives included, which are code like any other:
+ * The threads of a group that follow each other in x do the same, mostly, to different data. This pass makes
+ * a function that does it for `width` of them, the lanes: what differs between them becomes a vector with one
+ * number per lane, what does not stays a scalar. It works on a copy of the kernel after all other passes,
+ * derivatives included, which are code like any other:
  *
  *     1  the copy: all calls are inlined, early exits become conditions, what that leaves is cleaned up
  *     2  lanes_vary.c finds out what differs between lanes: values, variables, stacks of tapes
  *     3  lanes_widen.c makes the wide function: lanes_memory.c memory, lanes_tape.c tapes, lanes_wave.c waves, lanes_single.c what
  *        is done lane by lane
  *
- * The kernel keeps its form for one thread, and knows the wide one (Func.wide); the emitter's loop over the threads of a group takes
- * steps of `width`. If that does not divide a row, the lanes behind its end are off. Groups of one thread are lanes
- * themselves: there what follows each other in x is groups, and those that are left are done one by one.
+ * The kernel keeps its form for one thread, and knows the wide one (Func.wide); the emitter's loop over the
+ * threads of a group takes steps of `width`. If that does not divide a row, the lanes behind its end are off.
+ * Groups of one thread are lanes themselves: there what follows each other in x is groups, and those that are
+ * left are done one by one.
  *
- * A wide function reads nothing that its threads would not have read: memory is touched under the mask of the lanes that
- * are on, and with the range checks of each lane. Threads of a dispatch may run in any order, so that
- * doing a step of all lanes before the next step of any is one of the orders that a program must expect. What it computes
- * is what each thread would compute, bit by bit, but for sums into one place (lanes_memory.c), and where LLVM contracts a * b + c.
+ * A wide function reads nothing that its threads would not have read: memory is touched under the mask of the
+ * lanes that are on, and with the range checks of each lane. Threads of a dispatch may run in any order, so
+ * that doing a step of all lanes before the next step of any is one of the orders that a program must expect.
+ * What it computes is what each thread would compute, bit by bit, but for sums into one place
+ * (lanes_memory.c), and where LLVM contracts a * b + c.
  *
- * Not everything can be done by lanes together. What they print, and functions that call themselves, are done lane after lane. A
- * kernel is left as it is, with a remark that says why, if it makes buffers, waits for others where lanes go different ways, or handles addresses that differ
- * between items in other ways than reading and writing there; and one that prints, unless lanes were asked for by their number. */
+ * Not everything can be done by lanes together. What they print, and functions that call themselves, are done
+ * lane after lane. A kernel is left as it is, with a remark that says why, if it makes buffers, waits for
+ * others where lanes go different ways, or handles addresses that differ between items in other ways than
+ * reading and writing there; and one that prints, unless lanes were asked for by their number. */
 #include "opt/lanes.h"
 
 #include <limits.h>
@@ -226,7 +230,8 @@ static void look_for_meetings(void *user, Inst *inst) {
     lanes->waves |= inst->op == OP_wave;
 }
 
-/* No more than there are, of groups as far as that is known; and where all wait for each other, none is to be left over. */
+/* No more than there are, of groups as far as that is known; and where all wait for each other, none is to be
+ * left over. */
 static int fitting(const Func *func, const LaneOptions *options, int width, bool waits) {
     bool along_groups = has_one_thread(func);
     int row = !along_groups ? func->group_size[0] : options->groups ? options->groups : width;
@@ -299,7 +304,8 @@ static void choose_width(Lanes *lanes) {
     else lanes_look_for_races(lanes);
 }
 
-/* Groups of one thread are often dispatched alone, and nobody knows before: they are lanes if that is asked for. */
+/* Groups of one thread are often dispatched alone, and nobody knows before: they are lanes if that is asked
+ * for. */
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
     int width = fitting(func, options, options->width ? options->width : 16, false);
     *remark = (LaneRemark){.width = 1, .loc = func->loc};

@@ -22,7 +22,8 @@ typedef struct VarUse {
     bool spread; /* an object for each lane, interleaved */
 } VarUse;
 
-/* Elements of a buffer that every round uses, at equal distances: the loop asks before it begins whether all are in range. */
+/* Elements of a buffer that every round uses, at equal distances: the loop asks before it begins whether all
+ * are in range. */
 typedef struct Reach {
     Val *buffer;
     Val *index;   /* the least of a round, in `from` */
@@ -30,7 +31,8 @@ typedef struct Reach {
     int64_t more; /* how far behind the least the greatest of a round is */
 } Reach;
 
-/* Of a loop whose rounds are lanes: lanes_loop.c. The lanes' `from` does one round; its parameters are counters, sums, and what comes from outside. */
+/* Of a loop whose rounds are lanes: lanes_loop.c. The lanes' `from` does one round; its parameters are
+ * counters, sums, and what comes from outside. */
 typedef struct Rounds {
     Func *func; /* the loop stands in, with nothing else that does much */
     Inst *loop;
@@ -143,7 +145,8 @@ int lanes_best_width(const Lanes *lanes);
 int lanes_least_width(const Lanes *lanes);
 /* More than arithmetic, choices between two, memory, and loops over these that are short or written out. */
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst);
-/* So many rounds at once, by vectors of LLVM's around calls of elementary functions, which are done one by one. */
+/* So many rounds at once, by vectors of LLVM's around calls of elementary functions, which are done one by
+ * one. */
 double lanes_done_beside_calls(const Lanes *lanes);
 bool lanes_are_left_to_others(const Lanes *lanes);  /* LLVM does several rounds of such a loop at once */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */

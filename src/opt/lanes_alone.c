@@ -113,7 +113,8 @@ static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
     return op_has(inst->op, OP_PURE);
 }
 
-/* Not one that is subtracted from: that of a mean beside another sum, where LLVM gained a tenth in 16 rounds. */
+/* Not one that is subtracted from: that of a mean beside another sum, where LLVM gained a tenth in 16
+ * rounds. */
 static bool adds_up(const Inst *loop, int index) {
     return loop_adds_freely(loop, index) && inst_operand(loop->regions[1]->last, index)->inst->op == OP_add;
 }

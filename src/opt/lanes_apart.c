@@ -1,18 +1,23 @@
 /* Do rounds of a loop touch what other rounds write?
  *
- * Lanes are rounds that follow each other, and do each step together. That is the same as one round after the other, if no round reads or
- * writes what another one of them writes. Every place in memory that a round uses is described by the object that it is in and
- * the steps that lead there, fields and elements, whose index is brought into the form
+ * Lanes are rounds that follow each other, and do each step together. That is the same as one round after the
+ * other, if no round reads or writes what another one of them writes. Every place in memory that a round uses
+ * is described by the object that it is in and the steps that lead there, fields and elements, whose index is
+ * brought into the form
  *
  *     step * (number of the lane) + values that stay the same + something from `low` to `high`
  *
- * Two of the same step and the same values are in the way of each other if the rest can make up for one to width - 1 steps. What is not of this form may be
- * anywhere. Of two buffers nobody knows here whether they are one, or overlap: the loop asks before it begins, and does one round at a
- * time if they do, and if an element that every round uses is out of range in one of them, so that several rounds at once need not ask. Numbers may wrap around: that moves them by 2 to the 32, which is more than the distances that count here.
+ * Two of the same step and the same values are in the way of each other if the rest can make up for one to
+ * width - 1 steps. What is not of this form may be anywhere. Of two buffers nobody knows here whether they
+ * are one, or overlap: the loop asks before it begins, and does one round at a time if they do, and if an
+ * element that every round uses is out of range in one of them, so that several rounds at once need not ask.
+ * Numbers may wrap around: that moves them by 2 to the 32, which is more than the distances that count here.
  *
- * Sums in memory can be made in any order: what is read, added to by an addition that has none (`add free`), and put back. They become atomic operations
- * while lanes are made, which are made over the lanes first (lanes_single.c), and what they were afterwards. Places on a tape are given to one round each,
- * by those who make them (autodiff/nest.c), so that rounds which only store there, or only load, are not in the way of each other. */
+ * Sums in memory can be made in any order: what is read, added to by an addition that has none (`add free`),
+ * and put back. They become atomic operations while lanes are made, which are made over the lanes first
+ * (lanes_single.c), and what they were afterwards. Places on a tape are given to one round each, by those who
+ * make them (autodiff/nest.c), so that rounds which only store there, or only load, are not in the way of
+ * each other. */
 #include "opt/lanes.h"
 
 enum { MOST_TERMS = 6, MOST_STEPS = 8, MOST_ACCESSES = 96, MOST_TESTS = 8, DEPTH = 12 };
@@ -345,7 +350,8 @@ static bool have_tapes_both(const Apart *apart, const Access *a) {
     return loads && stores;
 }
 
-/* One adds to a derivative, and the other reads what the function itself has: in functions that autodiff has made. */
+/* One adds to a derivative, and the other reads what the function itself has: in functions that autodiff has
+ * made. */
 static bool is_beside_derivative(const Apart *apart, const Access *a, const Access *b) {
     bool adds = inst_has(a->inst, INST_FREE) || inst_has(b->inst, INST_FREE);
     return apart->lanes->rounds->is_derivative && adds && !(a->writes && b->writes);

@@ -3,8 +3,9 @@
  *     if (c) { x = ...; total = total + x; n = n * 3; }        x = 0; if (c) x = ...;
  *                                                              total = c ? total + x : total;  n = c ? n * 3 : n;
  *
- * So the condition is a part of the round alone, which lanes do together, and what depends on the rounds before is arithmetic at its end, as lanes_items.c wants
- * it. A sum that has no order stays a sum: of what the branch adds, or nothing. What cannot be done in this way is left as it was. */
+ * So the condition is a part of the round alone, which lanes do together, and what depends on the rounds
+ * before is arithmetic at its end, as lanes_items.c wants it. A sum that has no order stays a sum: of what
+ * the branch adds, or nothing. What cannot be done in this way is left as it was. */
 #include "opt/lanes.h"
 
 typedef struct Choices {

@@ -1,10 +1,12 @@
 /* Is it worth while, and how many lanes?
  *
- * A value of all lanes takes a register or several. Two are best, mostly: what one waits for is done in the other, and more do not fit.
- * So there are twice as many lanes as a register has numbers of the kernel's type (float, unless most of what differs has 64 bits),
- * 4 to 16, and no more than a group has threads in x: 8 with registers of 128 bits, 16 with larger ones.
+ * A value of all lanes takes a register or several. Two are best, mostly: what one waits for is done in the
+ * other, and more do not fit. So there are twice as many lanes as a register has numbers of the kernel's type
+ * (float, unless most of what differs has 64 bits), 4 to 16, and no more than a group has threads in x: 8
+ * with registers of 128 bits, 16 with larger ones.
  *
- * Then the work of the kernel is estimated, one item at a time and all lanes together, in the units of ops.def:
+ * Then the work of the kernel is estimated, one item at a time and all lanes together, in the units of
+ * ops.def:
  *
  *     the same for all lanes           once
  *     arithmetic                       once for each register
@@ -32,10 +34,16 @@
  *                                      all else counts one at a time by three quarters of what fits into a register. Then 1.18 times as fast is enough. With
  *                                      512 bits, another estimate tells what larger registers gain (below)
  *
- * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop, unless most numbers are doubles; 1.35 where nothing but a function that LLVM has not for vectors keeps it
- * from making them), 1.7 with larger ones, and twice 1.75 (1.25 times for doubles, three times 1.7 with larger registers) for rounds that keep something for a reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not known how much is kept, 2.4 times where items have other elements of their arrays), and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
- * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
+ * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four
+ * of five gain 0.6 to 1.6 times what is estimated. Lanes are used where they seem to be 1.5 times as fast
+ * with registers of 128 bits (1.75 for rounds of a loop, unless most numbers are doubles; 1.35 where nothing
+ * but a function that LLVM has not for vectors keeps it from making them), 1.7 with larger ones, and twice
+ * 1.75 (1.25 times for doubles, three times 1.7 with larger registers) for rounds that keep something for a
+ * reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not
+ * known how much is kept, 2.4 times where items have other elements of their arrays), and where there is
+ * enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that
+ * seems to be almost twice as long, half as many lanes are tried, as long as they fill half a register, and
+ * then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
  *     a value of all lanes             half for each register
@@ -44,9 +52,12 @@
  *                                      an object of the item's own
  *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
  *
- * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of
- * 512 bits, 1.25 times for the fewest lanes with those of 128) as 200, all functions that are compiled, and 100 for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions are 8 more. Found by
- * compiling benchmarks and functions of tests/diff: a unit takes LLVM 0.03 to 0.15 ms in lanes, 0.08 else, so that the whole may be 2.5 times as long where it is least. */
+ * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than
+ * before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of 512
+ * bits, 1.25 times for the fewest lanes with those of 128) as 200, all functions that are compiled, and 100
+ * for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There,
+ * elementary functions are 8 more. Found by compiling benchmarks and functions of tests/diff: a unit takes
+ * LLVM 0.03 to 0.15 ms in lanes, 0.08 else, so that the whole may be 2.5 times as long where it is least. */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -57,7 +68,8 @@ typedef struct Cost {
 
 static int step_of(const Lanes *lanes, const Val *v);
 
-/* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a time. */
+/* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a
+ * time. */
 static bool is_constant_factor(const Inst *product) {
     return val_is_const(ir_resolve(product->args[0])) || val_is_const(ir_resolve(product->args[1]));
 }
@@ -133,7 +145,8 @@ static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
 
-/* Libraries have no function for vectors, or one that is not better; for registers of 128 bits, that of SLEEF (emit/llvm/lanes.c). */
+/* Libraries have no function for vectors, or one that is not better; for registers of 128 bits, that of SLEEF
+ * (emit/llvm/lanes.c). */
 static bool is_done_apart(const Lanes *lanes, const Inst *inst) {
     bool is_small = lanes->options->register_bits <= 128 && op_is_elementary(inst->op);
     switch ((Op)inst->op) {
@@ -220,7 +233,8 @@ bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
     return is_own_sum(options, inst) || (is_sum(inst) && inst_has(inst, INST_FREE));
 }
 
-/* Items of a kernel that add to one place, one at a time, wait for each other; of a loop, the sum may be in a register meanwhile. */
+/* Items of a kernel that add to one place, one at a time, wait for each other; of a loop, the sum may be in a
+ * register meanwhile. */
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
     bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst),
          waits = one_place && !lanes->rounds;
@@ -273,8 +287,9 @@ static bool is_choice_of_constants(const Val *v) {
            val_is_const(ir_resolve(v->inst->args[2]));
 }
 
-/* Is the index of a thread, or what grows with it, compared with what is the same for all? It asks whether there is an item at all, or
- * which side of a border it is on: lanes then go the same way, but for those of one step. */
+/* Is the index of a thread, or what grows with it, compared with what is the same for all? It asks whether
+ * there is an item at all, or which side of a border it is on: lanes then go the same way, but for those of
+ * one step. */
 static bool is_border(const Lanes *lanes, const Val *condition) {
     if (!varies(lanes, condition)) return true;
     if (condition->kind != VAL_inst) return false;
@@ -318,7 +333,8 @@ static double rounds(const Inst *loop) {
     return known > 0 ? known : 8;
 }
 
-/* Of a divergent loop, together as a multiple of alone. Where there are few rounds at most, some lane does them all. */
+/* Of a divergent loop, together as a multiple of alone. Where there are few rounds at most, some lane does
+ * them all. */
 static double share_of_rounds(const Inst *loop, bool divergent, double *count) {
     enum { FEW = 8 };
     int64_t most = loop_most_trips(loop);
@@ -415,7 +431,8 @@ static Cost cost_in_vectors(const Lanes *lanes, const Inst *inst) {
     return (Cost){1, lanes_is_spread(address) || lanes_step_of_address(lanes, address) == STEP_one ? 1 : 15};
 }
 
-/* Where a short loop asks for its counter, LLVM knows the answer once it is written out, and what functions give for constants; of functions for vectors it does not. */
+/* Where a short loop asks for its counter, LLVM knows the answer once it is written out, and what functions
+ * give for constants; of functions for vectors it does not. */
 static double share_when_written_out(const Lanes *lanes, const Inst *inst) {
     bool asks = inst->op == OP_if && inst->parent->owner && inst->parent->owner->op == OP_loop;
     return asks && !varies(lanes, ir_resolve(inst->args[0])) ? 0.5 : 1;
@@ -466,7 +483,8 @@ static Cost cost_of_all(const Lanes *lanes) {
     return all;
 }
 
-/* With registers of more than 128 bits, LLVM has a few numbers in some of them, and makes vectors of such rounds. */
+/* With registers of more than 128 bits, LLVM has a few numbers in some of them, and makes vectors of such
+ * rounds. */
 static bool is_little(const LaneOptions *options, const Inst *inst) {
     static const double FEW = 32;
     bool is_whole = inst->op == OP_copy || inst->op == OP_zero;
@@ -549,7 +567,8 @@ static void count_one(void *user, Inst *inst) {
     ((Amount *)user)->code++;
 }
 
-/* What a loop carries, in more registers than it should have: the code generator then looks for long which to spare. */
+/* What a loop carries, in more registers than it should have: the code generator then looks for long which to
+ * spare. */
 static double code_of_carried(const Lanes *lanes, const Inst *loop) {
     static const double FITTING = 16;
     double taken = 0;
@@ -596,7 +615,8 @@ static double most_code(const Lanes *lanes) {
     return has_wide_registers(lanes) ? 1.1 : is_least ? 1.25 : 1;
 }
 
-/* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
+/* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among
+ * that. */
 bool lanes_take_long(const Lanes *lanes) {
     static const double ALL_ELSE = 90, FOR_LOOPS = 230;
     const Rounds *rounds = lanes->rounds;
@@ -618,8 +638,8 @@ bool lanes_are_too_much(const Lanes *lanes) {
     return code_of_wide(lanes) > MOST_CODE;
 }
 
-/* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
- * processor does one in 0.2 ns. */
+/* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for
+ * each instruction, of which the processor does one in 0.2 ns. */
 static bool saves_time(const Lanes *lanes, Cost cost) {
     const int *size = lanes->from->group_size;
     double items =
@@ -636,8 +656,9 @@ static bool is_vector_alone(const void *user, const Inst *inst) {
     return keeps || (is_array && inst_is_in_written_out(inst));
 }
 
-/* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or read it there: one lane after the other,
- * where LLVM takes all that one round has at once; or there are short loops over an array, whose rows LLVM has in registers. */
+/* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or
+ * read it there: one lane after the other, where LLVM takes all that one round has at once; or there are
+ * short loops over an array, whose rows LLVM has in registers. */
 static bool has_vectors_alone(const Lanes *lanes) {
     return lanes->rounds && region_find(lanes->from->body, is_vector_alone, NULL);
 }
@@ -662,14 +683,16 @@ static double least_gain_of_own(const Lanes *lanes) {
     return own.pushes ? 3 : own.gathers ? 2.4 : 1;
 }
 
-/* With registers of 128 bits: LLVM does much for a loop of one round at a time, less where a register has two numbers, and little around a function that it has not for vectors. */
+/* With registers of 128 bits: LLVM does much for a loop of one round at a time, less where a register has two
+ * numbers, and little around a function that it has not for vectors. */
 static double least_gain_of_rounds(const Lanes *lanes, bool in_pairs) {
     More more = left_to_lanes(lanes);
     if (lanes->rounds->done_alone > 1) return 1.18; /* there is little to be wrong about */
     return more.stops && !more.found ? 1.35 : in_pairs ? 1.5 : 1.75;
 }
 
-/* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
+/* How many times as fast they must seem: the wider registers are, the more often something else is in the
+ * way. */
 static double least_gain(const Lanes *lanes) {
     bool has_vectors = has_vectors_alone(lanes);
     bool in_pairs = lanes->options->register_bits == 128 && lanes_best_width(lanes) == 4; /* of doubles */
@@ -684,8 +707,8 @@ static double least_gain(const Lanes *lanes) {
     return own > least ? own : least;
 }
 
-/* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
- * written at once mostly lie in two lines. */
+/* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes
+ * that are read or written at once mostly lie in two lines. */
 bool lanes_half_is_enough(const Lanes *lanes) {
     Lanes half = *lanes;
     half.width /= 2;
@@ -711,8 +734,10 @@ static void look_at_threads(void *user, Inst *inst) {
     threads->is_scattered |= step == STEP_none || step == STEP_other;
 }
 
-/* Kernels of little but arithmetic wait for memory, mostly, and LLVM makes vectors of the loop over threads: lanes, and their tests of indices, are in its way. What it then gains
- * by writing out short loops is not estimated. Those with more than this to do were 0.97 to 1.8 times as fast with registers of 512 bits, the others 0.7 to 1.4. */
+/* Kernels of little but arithmetic wait for memory, mostly, and LLVM makes vectors of the loop over threads:
+ * lanes, and their tests of indices, are in its way. What it then gains by writing out short loops is not
+ * estimated. Those with more than this to do were 0.97 to 1.8 times as fast with registers of 512 bits, the
+ * others 0.7 to 1.4. */
 static bool is_left_over_threads(const Lanes *lanes, Cost cost) {
     static const double LITTLE = 14, LITTLE_OF_NEIGHBOURS = 24;
     if (lanes->rounds || !has_wide_registers(lanes)) return false;

@@ -1,4 +1,5 @@
-/* Rounds of a loop as lanes: what a round does, as a function of its own, and the loop that does several at once.
+/* Rounds of a loop as lanes: what a round does, as a function of its own, and the loop that does several at
+ * once.
  *
  *     for (i = 0; i < n; i++) { A(i); da = da + g(i); total = total + f(i); }
  *
@@ -10,9 +11,10 @@
  *     da = da + the sum of da8;
  *     the loop as it was, for the rounds that are left
  *
- * A loop carries counters, which are known in every round; sums that no one has written an order of (`add free`, which
- * differentiation makes, and sums of integers), of which each lane has its own; and what else a round computes from the one before, as long as that
- * is arithmetic at the end of it: the tail, which is done for one lane after the other, so that it gives what it gave before, bit by bit. */
+ * A loop carries counters, which are known in every round; sums that no one has written an order of (`add
+ * free`, which differentiation makes, and sums of integers), of which each lane has its own; and what else a
+ * round computes from the one before, as long as that is arithmetic at the end of it: the tail, which is done
+ * for one lane after the other, so that it gives what it gave before, bit by bit. */
 #include "opt/lanes.h"
 
 static const Region *body_of(const Rounds *rounds) { return rounds->loop->regions[1]; }
@@ -253,8 +255,9 @@ static CloneMap values_of_first_round(const Lanes *lanes) {
     return map;
 }
 
-/* Are the elements of all rounds in range? The least and the greatest index are computed in 64 bits; if these are those of elements, they are what the
- * program computes in 32, and all others are in between. `way`: from the first round to the last. */
+/* Are the elements of all rounds in range? The least and the greatest index are computed in 64 bits; if these
+ * are those of elements, they are what the program computes in 32, and all others are in between. `way`: from
+ * the first round to the last. */
 static Val *is_in_reach(const Lanes *lanes, Builder *b, CloneMap *first, const Reach *reach, Val *way) {
     const Type *word = way->type;
     Val *index = in_first_round(lanes->rounds, first, reach->index),

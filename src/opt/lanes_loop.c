@@ -2,13 +2,15 @@
  *
  *     for (i = 0; i < n; i++) result[i] = f(data[i]);         a loss over all data; its gradient, round by round; a reverse pass
  *
- * A loop that may be of this kind becomes a function of its own, in which all calls are inlined and the rounds have plain control flow, as with
- * kernels (lanes.c). A round of it is a function, too (lanes_items.c), of which the lanes are found to be in no one's way (lanes_apart.c);
- * that is widened as a kernel is, inside a loop that makes steps of `width` rounds. What is left is done by the loop as it was. The function that
- * had the loop calls the one that has it now.
+ * A loop that may be of this kind becomes a function of its own, in which all calls are inlined and the
+ * rounds have plain control flow, as with kernels (lanes.c). A round of it is a function, too
+ * (lanes_items.c), of which the lanes are found to be in no one's way (lanes_apart.c); that is widened as a
+ * kernel is, inside a loop that makes steps of `width` rounds. What is left is done by the loop as it was.
+ * The function that had the loop calls the one that has it now.
  *
- * Loops around loops are tried first. LLVM does several rounds of a simple loop at once as well, so that loops without calls, loops inside, elementary functions and
- * the like are left to it. Functions call those that have their loops once all have been looked at: until then they are inlined as they were. */
+ * Loops around loops are tried first. LLVM does several rounds of a simple loop at once as well, so that
+ * loops without calls, loops inside, elementary functions and the like are left to it. Functions call those
+ * that have their loops once all have been looked at: until then they are inlined as they were. */
 #include "opt/lanes.h"
 
 #include <limits.h>
@@ -122,7 +124,8 @@ static bool is_fixed_element(const Inst *inst) {
     return inst->op == OP_buffer_elem && val_is_const(ir_resolve(inst->args[1]));
 }
 
-/* A uniform, or a part of one; an element of a buffer, so that it is seen which buffer it is in: it can be named again. */
+/* A uniform, or a part of one; an element of a buffer, so that it is seen which buffer it is in: it can be
+ * named again. */
 static bool is_named(const Val *v) {
     if (v->kind != VAL_inst) return false;
     if (v->inst->op == OP_global || is_fixed_element(v->inst)) return true;
@@ -149,8 +152,8 @@ static void name_again(Outline *outline, Region *body, Val *v) {
     inst_append(body, clone_inst(&outline->map, v->inst));
 }
 
-/* A part of the function that calls it, it would be looked at once more, with the loops around it. Where it is given addresses or tapes, LLVM knows more
- * about them there. */
+/* A part of the function that calls it, it would be looked at once more, with the loops around it. Where it
+ * is given addresses or tapes, LLVM knows more about them there. */
 static bool stands_alone(const Outline *outline) {
     for (int i = 0; i < outline->captured.count; i++) {
         const Val *v = outline->captured.at[i];
@@ -159,7 +162,8 @@ static bool stands_alone(const Outline *outline) {
     return true;
 }
 
-/* An object that the function was given to read is given on as that: where calls become a part of the loop, it is known that what they read from it stays the same. */
+/* An object that the function was given to read is given on as that: where calls become a part of the loop,
+ * it is known that what they read from it stays the same. */
 static Param param_for(const Outline *outline, const Val *v) {
     bool is_read = ir_target(v->type) && v->kind == VAL_param &&
                    opt_memory_object(&outline->loops->memory, v).is_constant;

@@ -1,14 +1,16 @@
 /* Memory in the wide function.
  *
- * A variable that is spread has an object for each lane, interleaved: each scalar is a row, a vector with one number per lane. Rows
- * at one place are loaded and stored whole, under the mask where lanes are off. At places that differ, and in memory that all
- * share, every scalar is gathered or scattered, which for neighbouring places is one access again (emit/llvm/wide.c).
+ * A variable that is spread has an object for each lane, interleaved: each scalar is a row, a vector with one
+ * number per lane. Rows at one place are loaded and stored whole, under the mask where lanes are off. At
+ * places that differ, and in memory that all share, every scalar is gathered or scattered, which for
+ * neighbouring places is one access again (emit/llvm/wide.c).
  *
  *     buffer[i]             gather (buffer_elem buffer, i), mask       i: one index per lane
  *     spread[2]             load (elem var, 2)
  *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
  *
- * Atomic operations on variables, which nobody else sees, are a load and a store; others are in lanes_single.c. */
+ * Atomic operations on variables, which nobody else sees, are a load and a store; others are in
+ * lanes_single.c. */
 #include "opt/lanes.h"
 
 /* ---- types of objects */

@@ -1,5 +1,6 @@
-/* How often is something done, at most? (About so: of what is done once in a number of rounds, the number counts.) If it is known over how many groups kernels are dispatched, and how many rounds the loops have that lead to it,
- * then so is whether there is enough to do to make up for the time to compile more.
+/* How often is something done, at most? (About so: of what is done once in a number of rounds, the number
+ * counts.) If it is known over how many groups kernels are dispatched, and how many rounds the loops have
+ * that lead to it, then so is whether there is enough to do to make up for the time to compile more.
  *
  *     void main() { for (int i = 0; i < 600; i++) step(); }              f, which step calls in a loop of 10 rounds: 6000 times
  */

@@ -1,14 +1,14 @@
 /* Would lanes do what the program means, though it did not say so?
  *
- * Threads of a dispatch run in any order, and lanes are one of the orders. But a program may have been written for one thread of the
- * machine, where a thread ends before the next one begins:
+ * Threads of a dispatch run in any order, and lanes are one of the orders. But a program may have been
+ * written for one thread of the machine, where a thread ends before the next one begins:
  *
  *     sum[0] += x;                     all add to one place, without atomic operations
  *     histogram[bin(x)] += 1;          some may
  *
- * Lanes would all read before one of them writes. So lanes that nobody has asked for are not used where memory that others see is
- * read, and written at a place that may be that of another item: one for all of them, or one that is computed in other ways than by
- * adding to the thread's index and multiplying it. */
+ * Lanes would all read before one of them writes. So lanes that nobody has asked for are not used where
+ * memory that others see is read, and written at a place that may be that of another item: one for all of
+ * them, or one that is computed in other ways than by adding to the thread's index and multiplying it. */
 #include "opt/lanes.h"
 
 typedef struct Races {

@@ -2,12 +2,13 @@
  *
  *     for each lane:  if (it is on) the instruction, with what that lane has as operands
  *
- * and a row is made of the results. Where a callee gets the address of a variable that is spread, it gets a copy of the lane's
- * object, which is copied back afterwards; where it gets a tape, each lane has its own. It may be anything but a function that would ask which item it is called for, or
- * whose static variables it is to use: these are told by the context, which is that of the first lane.
+ * and a row is made of the results. Where a callee gets the address of a variable that is spread, it gets a
+ * copy of the lane's object, which is copied back afterwards; where it gets a tape, each lane has its own. It
+ * may be anything but a function that would ask which item it is called for, or whose static variables it is
+ * to use: these are told by the context, which is that of the first lane.
  *
- * Sums into one place that all lanes share, whose result nobody wants, are made over the lanes first, in pairs: ((0 + 1) + (2 + 3))
- * + ...; then there is one atomic addition. */
+ * Sums into one place that all lanes share, whose result nobody wants, are made over the lanes first, in
+ * pairs: ((0 + 1) + (2 + 3)) + ...; then there is one atomic addition. */
 #include "opt/lanes.h"
 
 /* ---- one lane */

@@ -1,12 +1,14 @@
 /* Tapes in the wide function.
  *
- * A stack to which lanes push the same is one stack for all. Any other has rows, a number for each lane, and elements are counted
- * in rows. As long as all lanes grow, push and pop together the heights of all columns are the same: room is made for the lane that wants
- * the most. A tape on which some lanes push while others do not is uneven, and so is one on which blocks of different sizes are made where some lanes are off (lanes_vary.c). Before anything else is made of it, its pushes and pops
- * become stores and loads at a height that is counted by hand, in a variable, which opt/ssa.c makes a value: one that differs
- * between lanes, where it does. In a loop that lanes leave one after the other it is the same for all that are still in
- * it, so that they store whole rows; in the reverse each lane loads from its own column. Such a stack has as many rows as its highest
- * column ever needed.
+ * A stack to which lanes push the same is one stack for all. Any other has rows, a number for each lane, and
+ * elements are counted in rows. As long as all lanes grow, push and pop together the heights of all columns
+ * are the same: room is made for the lane that wants the most. A tape on which some lanes push while others
+ * do not is uneven, and so is one on which blocks of different sizes are made where some lanes are off
+ * (lanes_vary.c). Before anything else is made of it, its pushes and pops become stores and loads at a height
+ * that is counted by hand, in a variable, which opt/ssa.c makes a value: one that differs between lanes,
+ * where it does. In a loop that lanes leave one after the other it is the same for all that are still in it,
+ * so that they store whole rows; in the reverse each lane loads from its own column. Such a stack has as many
+ * rows as its highest column ever needed.
  *
  * Where functions are called lane by lane that keep something on a tape, each lane has a tape of its own. */
 #include "opt/lanes.h"
@@ -119,7 +121,8 @@ static void move_to(Builder *b, Val *tape, Val *height, const Type *type, Val *t
     build_store(b, height, to);
 }
 
-/* Rows that a block takes again may have what was there before; elements that begin with zero are set to it. */
+/* Rows that a block takes again may have what was there before; elements that begin with zero are set to
+ * it. */
 static void clear_block(Lanes *lanes, Builder *b, Val *tape, const Type *type, Val *first, Val *end) {
     Inst *loop = build_loop(b, &first, 1, false);
     Builder test = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);

@@ -1,17 +1,19 @@
 /* Which values are the same for all lanes?
  *
- * All are, until something says otherwise: the index of a thread varies, so does what is computed from it, and what is loaded
- * by an address that varies. Parts of a vector are told apart: the second number of a thread's index is the same for
- * threads of a row. An `if` whose condition varies is divergent, its results vary; so is a loop whose condition does: some
- * lanes leave it before others. Inside, a value is the same for all lanes that are on, though not for the others: a
- * counter of rounds is, also in a loop with a break, after which it would not have been counted up: lanes that go on have not met it.
+ * All are, until something says otherwise: the index of a thread varies, so does what is computed from it,
+ * and what is loaded by an address that varies. Parts of a vector are told apart: the second number of a
+ * thread's index is the same for threads of a row. An `if` whose condition varies is divergent, its results
+ * vary; so is a loop whose condition does: some lanes leave it before others. Inside, a value is the same for
+ * all lanes that are on, though not for the others: a counter of rounds is, also in a loop with a break,
+ * after which it would not have been counted up: lanes that go on have not met it.
  *
- * Memory: a variable is one object for all lanes as long as the same is stored to it at the same places, by all lanes at the
- * time (atomic operations are by each lane), that is not deeper inside divergent constructs than where it was made. Otherwise it is spread: one for each. The same goes for the
- * stacks of a tape. All other memory is shared anyway.
+ * Memory: a variable is one object for all lanes as long as the same is stored to it at the same places, by
+ * all lanes at the time (atomic operations are by each lane), that is not deeper inside divergent constructs
+ * than where it was made. Otherwise it is spread: one for each. The same goes for the stacks of a tape. All
+ * other memory is shared anyway.
  *
- * What varies only grows, so that walks over the function come to an end. Which loops are divergent is known only then, so that what
- * concerns the others is done in a second round. */
+ * What varies only grows, so that walks over the function come to an end. Which loops are divergent is known
+ * only then, so that what concerns the others is done in a second round. */
 #include "opt/lanes.h"
 
 bool lanes_is_spread(Val *address) {
@@ -119,7 +121,8 @@ static void note_write(Lanes *lanes, const Inst *inst, int level) {
         spread_object(lanes, inst->args[0]);
 }
 
-/* An index that varies, into a variable that does not: loads give what varies, but the variable need not be spread. */
+/* An index that varies, into a variable that does not: loads give what varies, but the variable need not be
+ * spread. */
 static uint32_t load_bits(const Lanes *lanes, const Inst *inst) {
     return of(lanes, inst, 0) || lanes_is_spread(inst->args[0]) ? UINT32_MAX : 0;
 }
@@ -143,8 +146,10 @@ static void note_call(Lanes *lanes, const Inst *call) {
 
 /* ---- tapes */
 
-/* Blocks of different sizes, where lanes are not all on: with room for the lane that wants the most, where a lane's next block begins would depend on
- * which lanes are on. In the reverse of a loop that lanes leave one after the other those are others, and what is kept on one tape may say where to look on another, that of its adjoints. */
+/* Blocks of different sizes, where lanes are not all on: with room for the lane that wants the most, where a
+ * lane's next block begins would depend on which lanes are on. In the reverse of a loop that lanes leave one
+ * after the other those are others, and what is kept on one tape may say where to look on another, that of
+ * its adjoints. */
 static bool has_own_blocks(const Lanes *lanes, const Inst *inst, const TapeUse *use) {
     return inst->op == OP_tape_grow && use->level > 0 && of(lanes, inst, 1);
 }

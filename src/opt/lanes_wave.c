@@ -1,11 +1,12 @@
 /* Waves: where there are as many lanes as a wave has, the lanes are the wave.
  *
- * The threads of a wave meet at a place of the program, and get a table: who met, as bits, and what each has brought (OP_wave). Lanes
- * that do a step together have met, so that the table is a variable that is filled on the spot, the same for all of them, and what is
- * computed from it, a sum say, is computed once.
+ * The threads of a wave meet at a place of the program, and get a table: who met, as bits, and what each has
+ * brought (OP_wave). Lanes that do a step together have met, so that the table is a variable that is filled
+ * on the spot, the same for all of them, and what is computed from it, a sum say, is computed once.
  *
- * One by one, threads that come to the same place meet, in whatever round of a loop each is. Lanes are in the same round. So they
- * are the same ones if no lane can be a round ahead: if what lets lanes go different ways is not inside of a loop again. */
+ * One by one, threads that come to the same place meet, in whatever round of a loop each is. Lanes are in the
+ * same round. So they are the same ones if no lane can be a round ahead: if what lets lanes go different ways
+ * is not inside of a loop again. */
 #include "opt/lanes.h"
 
 enum { TABLE_WORDS = 2 + 128 }; /* any number of a lane may be asked for */

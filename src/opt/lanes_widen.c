@@ -1,15 +1,17 @@
-/* The wide function: values, vectors and control flow. lanes.c tells the whole story, lanes_memory.c and lanes_tape.c do the rest.
+/* The wide function: values, vectors and control flow. lanes.c tells the whole story, lanes_memory.c and
+ * lanes_tape.c do the rest.
  *
- * A value that is the same for all lanes has a copy. Any other has its parts, one for a scalar, n for a vector of n: a vector of
- * lanes each, so that a varying float3 is three of them.
+ * A value that is the same for all lanes has a copy. Any other has its parts, one for a scalar, n for a
+ * vector of n: a vector of lanes each, so that a varying float3 is three of them.
  *
  *     if (c) A else B       on = mask & c;  if (any(on)) A under on;  off = mask & ~c;  if (any(off)) B under off;
  *                           results: select(c, those of A, those of B)
  *     while (c) A           on = mask & c;  while (any(on)) { A under on; on = on & c }
  *                           what the loop carries: select(on, new, old)
  *
- * What A and B do is skipped if no lane is on, unless that is so little that a branch costs more. The condition of a loop is
- * written twice, before the loop and at the end of its body, so that the body knows which lanes are on. */
+ * What A and B do is skipped if no lane is on, unless that is so little that a branch costs more. The
+ * condition of a loop is written twice, before the loop and at the end of its body, so that the body knows
+ * which lanes are on. */
 #include "opt/lanes.h"
 
 #include <math.h>
@@ -304,7 +306,8 @@ static Val *and_mask(Lanes *lanes, Val *condition) {
     return lanes->mask ? build_binary(&lanes->b, OP_and, lanes->mask, condition) : condition;
 }
 
-/* What an arm yields for the lanes that it is run for, and for others what there was before; NULL: nothing. */
+/* What an arm yields for the lanes that it is run for, and for others what there was before; NULL:
+ * nothing. */
 static List arm_over(Lanes *lanes, const Inst *inst, int arm, Val *condition, const List *before) {
     List list = yielded(lanes, inst->regions[arm], inst);
     for (int i = 0; i < list.vals.count && before; i++)
@@ -410,8 +413,8 @@ static void define_params(Lanes *lanes, const Region *region, Val *const *vals) 
     for (int i = 0; i < region->nparams; i++) vals = define_from(lanes, region->params[i], vals);
 }
 
-/* What is the same for all lanes has the type that it had: an address that starts in a variable may go elsewhere. `at` of what the wide
- * loop carries comes first. */
+/* What is the same for all lanes has the type that it had: an address that starts in a variable may go
+ * elsewhere. `at` of what the wide loop carries comes first. */
 static void keep_types(Lanes *lanes, const Inst *loop, Inst *wide, int at) {
     for (int i = 0; i < loop->nargs; i++) {
         const Val *param = loop->regions[1]->params[i];
@@ -455,8 +458,9 @@ static Val *still_on(Lanes *lanes, const Inst *loop, Val *const *vals, Val *on) 
     return result;
 }
 
-/* What the loop carries, lane by lane. What is the same for all lanes that are on need not be for those that are off: each left
- * the loop with what it was at the time. Parts that vary keep that themselves; the others are carried a second time. */
+/* What the loop carries, lane by lane. What is the same for all lanes that are on need not be for those that
+ * are off: each left the loop with what it was at the time. Parts that vary keep that themselves; the others
+ * are carried a second time. */
 static List left_with(Lanes *lanes, const Inst *loop, Val *const *vals) {
     List list = {0};
     for (int i = 0; i < loop->nargs; i++)

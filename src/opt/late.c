@@ -1,11 +1,12 @@
-/* Sums that a thread of a GPU adds to buffers are made together: each comes as late as its region lets it, so that it stands beside the next. Lanes of a warp
- * share the work of sums that stand together (emit/together.c); in a reverse pass, other statements stand between them.
+/* Sums that a thread of a GPU adds to buffers are made together: each comes as late as its region lets it, so
+ * that it stands beside the next. Lanes of a warp share the work of sums that stand together
+ * (emit/together.c); in a reverse pass, other statements stand between them.
  *
  *     g[i] += a; x[i] = b; g[i + 1] += c;      x[i] = b; g[i] += a; g[i + 1] += c;
  *
- * Nothing may happen in between that could tell: sums wait for variables of the thread, its tapes, and what is read from other buffers. Buffers of different
- * uniforms are taken to be different memory, as they are where a group keeps sums until it ends. Values that wait are in registers, so that
- * not too many do. */
+ * Nothing may happen in between that could tell: sums wait for variables of the thread, its tapes, and what
+ * is read from other buffers. Buffers of different uniforms are taken to be different memory, as they are
+ * where a group keeps sums until it ends. Values that wait are in registers, so that not too many do. */
 #include "opt.h"
 
 enum { MOST_WAITING = 64 };

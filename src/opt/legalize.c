@@ -1,12 +1,14 @@
-/* What a target need not know, written out in operations that every target has. What an operation means stands here or in ir/compute.c
- * then, and not once more in each backend.
+/* What a target need not know, written out in operations that every target has. What an operation means
+ * stands here or in ir/compute.c then, and not once more in each backend.
  *
- * Sums of objects become sums of their numbers, part by part, in loops over what arrays have; so they do for every target. What else a
- * target lacks, the caller says: that integers are divided by zero, that the least integer is divided by -1, that bits are
- * shifted by more than there are; that an object is copied from memory in which it is laid out by other rules; that vectors of floats
- * become integers, wherever they lie; that halves are computed with in all ways; that nothing times anything is nothing.
+ * Sums of objects become sums of their numbers, part by part, in loops over what arrays have; so they do for
+ * every target. What else a target lacks, the caller says: that integers are divided by zero, that the least
+ * integer is divided by -1, that bits are shifted by more than there are; that an object is copied from
+ * memory in which it is laid out by other rules; that vectors of floats become integers, wherever they lie;
+ * that halves are computed with in all ways; that nothing times anything is nothing.
  *
- * A pointer that is compared, kept or handed on is an address, whether there is an element or not: `&data[0] + n` is where a loop ends. */
+ * A pointer that is compared, kept or handed on is an address, whether there is an element or not: `&data[0]
+ * + n` is where a loop ends. */
 #include "opt.h"
 
 #include <math.h>
@@ -146,8 +148,8 @@ static void legalize_integers(Legalize *l, Inst *inst) {
 
 /* ---- conversions */
 
-/* Out of range is the nearest number, and what is none is zero: it is converted as zero, and then replaced. Bounds are powers of two, so
- * that float and double have them. */
+/* Out of range is the nearest number, and what is none is zero: it is converted as zero, and then replaced.
+ * Bounds are powers of two, so that float and double have them. */
 static Val *clamp(Builder *b, Val *x, const Type *to) {
     bool has_sign = type_is_signed(to);
     int bits = type_bits(type_element(to));
@@ -170,7 +172,8 @@ static const Type *in_shape(Builder *b, TypeKind kind, const Type *shape) {
                                       : element;
 }
 
-/* double to half with one rounding: to float by rounding to odd, which a second rounding to half cannot spoil. */
+/* double to half with one rounding: to float by rounding to odd, which a second rounding to half cannot
+ * spoil. */
 static Val *round_once(Builder *b, Val *x, const Type *to) {
     const Type *word = in_shape(b, TYPE_uint, to);
     Val *near = build_convert(b, x, in_shape(b, TYPE_float, to)), *back = build_convert(b, near, x->type);

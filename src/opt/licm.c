@@ -1,16 +1,21 @@
-/* Loop-invariant code motion: what a loop computes anew in each iteration, from operands that do not change in it, is
- * computed once before it.
+/* Loop-invariant code motion: what a loop computes anew in each iteration, from operands that do not change
+ * in it, is computed once before it.
  *
- * Operations never fault, so that computing one whose result is not needed is safe. So is its derivative: what a loop
- * without iterations would have used gets an adjoint of zero, and autodiff sees to it that this stays zero. What leaves
- * constructs inside the body must be cheap and no floating arithmetic at all (addresses, integers). Loads move from the
- * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write. From the condition, which is asked once at least, other loads move as well
- * if the loop writes nothing that others reach: for (p = start[i]; p < start[i + 1]; p++) ...
+ * Operations never fault, so that computing one whose result is not needed is safe. So is its derivative:
+ * what a loop without iterations would have used gets an adjoint of zero, and autodiff sees to it that this
+ * stays zero. What leaves constructs inside the body must be cheap and no floating arithmetic at all
+ * (addresses, integers). Loads move from the condition and the top of the body, if they read memory that
+ * nobody else reaches and the loop does not write. From the condition, which is asked once at least, other
+ * loads move as well if the loop writes nothing that others reach: for (p = start[i]; p < start[i + 1]; p++)
+ * ...
  *
- * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing else to memory that others reach than add to it: buffers of different
- * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit, and doubles, which take two, stay.
+ * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing
+ * else to memory that others reach than add to it: buffers of different uniforms are taken to be different
+ * memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there
+ * is a limit, and doubles, which take two, stay.
  *
- * Of what differentiation doubles, it is the factor from outside of the loop: (x + x) * y, and twice x * y, are x * (y + y). Doubling is exact.
+ * Of what differentiation doubles, it is the factor from outside of the loop: (x + x) * y, and twice x * y,
+ * are x * (y + y). Doubling is exact.
  *
  * Inner loops come first, so that code can move out of several. */
 #include "opt.h"

@@ -1,10 +1,10 @@
 /* Which memory an address can mean.
  *
- * Fields and elements lead back to the object they are in: a local variable, a parameter, a global; or to something
- * unknown, such as a buffer or a pointer that was loaded. An object is private if nothing but addresses derived from
- * it in this function reaches it: variables, and out and inout parameters (nobody else may touch these during the
- * call), as long as their address is not given away. Giving it to a call is fine, since the callee cannot keep it;
- * only `ref` can. */
+ * Fields and elements lead back to the object they are in: a local variable, a parameter, a global; or to
+ * something unknown, such as a buffer or a pointer that was loaded. An object is private if nothing but
+ * addresses derived from it in this function reaches it: variables, and out and inout parameters (nobody else
+ * may touch these during the call), as long as their address is not given away. Giving it to a call is fine,
+ * since the callee cannot keep it; only `ref` can. */
 #include "opt.h"
 
 static void note_inst(void *user, Inst *inst) {

@@ -2,11 +2,15 @@
  *
  *     x = item.x; y = item.y; s = sin(x); z = s * y;            x = item.x; s = sin(x); y = item.y; z = s * y;
  *
- * An object that a function is given is read whole, where code by hand reads a field when it comes to it. Functions for vectors leave few registers as they were: what is there before a call goes to
- * memory and comes back, for each of the rounds that LLVM takes together. So a load waits for the last call, or elementary function, before its first use, if nothing in between might write what it reads; not
- * for the use itself, where it would have to be waited for.
+ * An object that a function is given is read whole, where code by hand reads a field when it comes to it.
+ * Functions for vectors leave few registers as they were: what is there before a call goes to memory and
+ * comes back, for each of the rounds that LLVM takes together. So a load waits for the last call, or
+ * elementary function, before its first use, if nothing in between might write what it reads; not for the use
+ * itself, where it would have to be waited for.
  *
- * Compilers of C keep the order in which memory is read, more or less: there a copy of a whole object waits for the last loop before its first use, likewise. A nest that is written out has better uses for registers. */
+ * Compilers of C keep the order in which memory is read, more or less: there a copy of a whole object waits
+ * for the last loop before its first use, likewise. A nest that is written out has better uses for
+ * registers. */
 #include "opt.h"
 
 enum { MOST_CALLS = 64 }; /* of a region; loads wait for no others */

@@ -1,9 +1,9 @@
 /* opt: passes that make a function smaller or faster and leave its meaning alone.
  *
- * One file, one pass, one function; it returns whether it changed anything. Every pass takes free and normal form and
- * keeps the form (but for exits.c, which makes the one of the other), leaves the function verified, keeps positions and names where there is a choice, and is linear in
- * the size of the function, up to a logarithm. What a pass leaves unused, dce removes: passes do not clean up after
- * themselves. */
+ * One file, one pass, one function; it returns whether it changed anything. Every pass takes free and normal
+ * form and keeps the form (but for exits.c, which makes the one of the other), leaves the function verified,
+ * keeps positions and names where there is a choice, and is linear in the size of the function, up to a
+ * logarithm. What a pass leaves unused, dce removes: passes do not clean up after themselves. */
 #ifndef SLOPE_OPT_H
 #define SLOPE_OPT_H
 
@@ -16,9 +16,9 @@ typedef struct InlinePolicy {
     int max_each; /* instructions of a callee with what would be copied into it; 0: any number */
     int64_t
         max_growth; /* instructions added to the whole module, beyond which only these are taken; 0: any number */
-    /* Asked about every callee that is small enough to be inlined, [ForceInline] included: what has a derivative of its own
-     * must not be inlined before it is differentiated, nor a call under no_diff (its flag). NULL: all may be.
-     * [noinline] is never asked about. */
+    /* Asked about every callee that is small enough to be inlined, [ForceInline] included: what has a
+     * derivative of its own must not be inlined before it is differentiated, nor a call under no_diff (its
+     * flag). NULL: all may be. [noinline] is never asked about. */
     bool (*may)(void *user, const Func *callee, const Inst *call);
     void *user;
     bool any_form; /* a function in normal form may leave it: nobody will differentiate what is made here */
@@ -26,10 +26,12 @@ typedef struct InlinePolicy {
 bool opt_inline(Func *func, InlinePolicy policy);
 /* What waits at barriers becomes part of the kernel: for targets that must see them all at once. */
 bool opt_inline_waiting(Func *func);
-/* What takes objects apart for others or fills them, as constructors do and the derivatives that a program calls: the caller knows the parts then, such as buffers. And what is called
- * in one place with arrays of a few integers: strides that the caller knows. */
+/* What takes objects apart for others or fills them, as constructors do and the derivatives that a program
+ * calls: the caller knows the parts then, such as buffers. And what is called in one place with arrays of a
+ * few integers: strides that the caller knows. */
 bool opt_inline_parts(Func *func);
-/* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their indices can be tested before it. */
+/* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their
+ * indices can be tested before it. */
 bool opt_inline_in_loops(Func *func);
 bool opt_is_inlined_in_loop(const Inst *call);
 
@@ -40,7 +42,8 @@ typedef struct SroaOptions {
     bool params;      /* so are parameters by address, except arrays in them */
     bool any_size;    /* variables are split however many parts they have */
 } SroaOptions;
-/* Is what a call is given by address a variable of the caller that would have been taken apart, had not what is called been there? It is by constant indices that this reaches into it. */
+/* Is what a call is given by address a variable of the caller that would have been taken apart, had not what
+ * is called been there? It is by constant indices that this reaches into it. */
 bool opt_is_split_in_caller(const Inst *call, int operand);
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
@@ -202,8 +205,8 @@ typedef struct LaneRemarks {
 bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, const LaneRemarks *remarks);
 
 /* ---- flatten.c */
-/* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
- * whether none is left. */
+/* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code.
+ * Returns whether none is left. */
 bool opt_flatten_jumps(Inst *target, Op op);
 
 /* ---- memory.c */
@@ -221,9 +224,11 @@ void opt_memory_init(Memory *memory, Arena *arena, Func *func);
 /* The buffer of which it is an element, or a part of one; NULL: of none. */
 const Val *opt_memory_buffer(const Val *address);
 Object opt_memory_object(const Memory *memory, const Val *address);
-/* What it adds to its place, in any order, is added to what this has read there; NULL: it does something else. */
+/* What it adds to its place, in any order, is added to what this has read there; NULL: it does something
+ * else. */
 const Inst *opt_memory_sum(const Inst *store);
-/* By which rules it is laid out: what is in a uniform as that is; elements of buffers plainly, whatever the buffer is in. */
+/* By which rules it is laid out: what is in a uniform as that is; elements of buffers plainly, whatever the
+ * buffer is in. */
 LayoutRules opt_memory_layout(Val *address);
 
 #endif

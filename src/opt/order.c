@@ -3,11 +3,14 @@
  *     dx = late * a + b + c                     dx = b + c + late * a
  *     sum = (sum + a * p) + b * q               sum = (a * p + b * q) + sum
  *
- * Nobody wrote an order of what differentiation adds up. LLVM is told, as it may then take rounds of a loop together; but it does not ask when terms are there.
- * C cannot say that, and its compilers keep the order that they see. So the pass is for what is compiled from C, and for loops that end by themselves, such as
- * marches along a ray, of which LLVM takes one round after the other: their sums are not free any more behind it. When a term is there is estimated by the costs of what it is computed
- * from, in its loop. A product is added in one operation, which waits for its factors only; so the sum begins with what is none. What a loop
- * carries is there when the round before has ended, and a sum that rounds only add to is added last, so that they do not wait for each other. */
+ * Nobody wrote an order of what differentiation adds up. LLVM is told, as it may then take rounds of a loop
+ * together; but it does not ask when terms are there. C cannot say that, and its compilers keep the order
+ * that they see. So the pass is for what is compiled from C, and for loops that end by themselves, such as
+ * marches along a ray, of which LLVM takes one round after the other: their sums are not free any more behind
+ * it. When a term is there is estimated by the costs of what it is computed from, in its loop. A product is
+ * added in one operation, which waits for its factors only; so the sum begins with what is none. What a loop
+ * carries is there when the round before has ended, and a sum that rounds only add to is added last, so that
+ * they do not wait for each other. */
 #include "opt.h"
 
 #include <stdlib.h>

@@ -4,12 +4,16 @@
  *         for (...) to[i] += from[i] * kept[i];                   for (...) to[i] += from[i] * kept[i];
  *     }                                                       }
  *
- * C has no way to say within a function that two buffers do not overlap, nor that what a derivative has kept lies elsewhere, but of parameters it can: nothing else leads to what is
- * written through one that is `restrict`. Compilers remember that when they make the function a part of its only caller. So the copy of a nest that runs if a test said so (range.c, apart.c)
- * becomes a function. Its buffers are parameters which are marked PARAM_APART, and all that it does with their memory goes through these; so addresses that come about before the nest are computed in the
- * function, once more. Variables of the caller are given by their address, each once, and numbers by value.
+ * C has no way to say within a function that two buffers do not overlap, nor that what a derivative has kept
+ * lies elsewhere, but of parameters it can: nothing else leads to what is written through one that is
+ * `restrict`. Compilers remember that when they make the function a part of its only caller. So the copy of a
+ * nest that runs if a test said so (range.c, apart.c) becomes a function. Its buffers are parameters which
+ * are marked PARAM_APART, and all that it does with their memory goes through these; so addresses that come
+ * about before the nest are computed in the function, once more. Variables of the caller are given by their
+ * address, each once, and numbers by value.
  *
- * A nest stays where it is if it has memory of which nobody knows whether it is that of a buffer, or leaves the function; also if it writes to a tape alone, in other loops than those that read. */
+ * A nest stays where it is if it has memory of which nobody knows whether it is that of a buffer, or leaves
+ * the function; also if it writes to a tape alone, in other loops than those that read. */
 #include "opt.h"
 
 typedef struct Outline {
@@ -190,7 +194,8 @@ static bool needs_test(const ApartBuffers *buffers) {
     return any && buffers->count > 1;
 }
 
-/* It is for compilers to find out in a loop of many rounds that each has elements of its own; gcc reads those that a round adds to too soon, if it is told. */
+/* It is for compilers to find out in a loop of many rounds that each has elements of its own; gcc reads those
+ * that a round adds to too soon, if it is told. */
 static bool is_over_elements(const Outline *o) {
     return loop_most_trips(o->loop) == INT64_MAX && !o->has_loop && !o->has_tape;
 }

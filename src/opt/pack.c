@@ -1,16 +1,19 @@
-/* Memory that is seen as another type becomes memory that is taken apart into bits and put together again, for targets that have places and no
- * pointers: a struct seen as its base, an interface's payload as a value of one of its types, whatever goes through bit_cast.
+/* Memory that is seen as another type becomes memory that is taken apart into bits and put together again,
+ * for targets that have places and no pointers: a struct seen as its base, an interface's payload as a value
+ * of one of its types, whatever goes through bit_cast.
  *
- * A view is an address with a cast of addresses on its way. The bytes that it leads to are found by the layout of the memory below the cast. If there
- * is an object of the same type at that place already, it is meant. Otherwise each number in that range of bytes is put into words of 32
- * bits, of which the numbers of the other type are made; a number that is written to a view goes the other way, over what was there.
- * Where an index of a view is not known before the program runs, or where a call is given a view, a copy of the object takes its place, which is written back;
- * who is called with a view of memory that others see as well becomes part of the caller.
+ * A view is an address with a cast of addresses on its way. The bytes that it leads to are found by the
+ * layout of the memory below the cast. If there is an object of the same type at that place already, it is
+ * meant. Otherwise each number in that range of bytes is put into words of 32 bits, of which the numbers of
+ * the other type are made; a number that is written to a view goes the other way, over what was there. Where
+ * an index of a view is not known before the program runs, or where a call is given a view, a copy of the
+ * object takes its place, which is written back; who is called with a view of memory that others see as well
+ * becomes part of the caller.
  *
  * Words are values where they are few; else they are an array, that loops fill and read.
  *
- * What cannot be done stays: addresses and buffers have no bits, an atomic operation no copy, and memory that others write meanwhile is
- * not written but where the program says so. The target refuses it. */
+ * What cannot be done stays: addresses and buffers have no bits, an atomic operation no copy, and memory that
+ * others write meanwhile is not written but where the program says so. The target refuses it. */
 #include <limits.h>
 
 #include "opt.h"
@@ -389,7 +392,8 @@ static bool use_copy(Inst *inst, int operand, const View *view) {
     return true;
 }
 
-/* What takes the place of an instruction that does nothing but read or write the whole; false: nothing can. */
+/* What takes the place of an instruction that does nothing but read or write the whole; false: nothing
+ * can. */
 static bool do_instead(Inst *inst, int operand, const View *view) {
     Builder b = build_before(inst);
     bool is_written = operand == 0 && inst->op != OP_load;
@@ -438,7 +442,8 @@ static void visit(void *user, Inst *inst) {
     }
 }
 
-/* A method of a base is called for memory that others use as well: they would not see what it writes to a copy. */
+/* A method of a base is called for memory that others use as well: they would not see what it writes to a
+ * copy. */
 static bool is_given_view(void *user, const Func *callee, const Inst *call) {
     View view;
     (void)user, (void)callee;

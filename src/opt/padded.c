@@ -4,8 +4,10 @@
  *     for (i = 0; i < 14; i++)              for (i = 0; i < 14; i++)
  *         x[i] = tanh x[i]                      x[i] = tanh x[i]
  *
- * Where a processor can leave out elements of vectors, two of eight do 14 rounds. But what is read back soon, as by the next layer of a network, has to wait until a vector that was written in part has gone to the cache: only whole
- * ones are handed on before. If the array has room for what is left out, C writes whole ones (emit/clike/masked.c). Elements that were added begin as zero, and nobody looks at them. */
+ * Where a processor can leave out elements of vectors, two of eight do 14 rounds. But what is read back soon,
+ * as by the next layer of a network, has to wait until a vector that was written in part has gone to the
+ * cache: only whole ones are handed on before. If the array has room for what is left out, C writes whole
+ * ones (emit/clike/masked.c). Elements that were added begin as zero, and nobody looks at them. */
 #include "opt.h"
 
 enum { MOST_SIZE = 4096 }; /* bytes of an array */
@@ -37,7 +39,8 @@ static bool is_array(const Val *v) {
     return v->kind == VAL_inst && v->inst->op == OP_var && is_short(v->inst->type);
 }
 
-/* All that may be done with it is to read and write numbers. An index into a row that is tested is tested against its length. */
+/* All that may be done with it is to read and write numbers. An index into a row that is tested is tested
+ * against its length. */
 static bool keeps_rows(const Inst *inst, int index) {
     bool finds_row = inst->op == OP_elem && ir_target(inst->results[0]->type)->kind == TYPE_array;
     if (inst->op == OP_elem) return index == 0 && (finds_row || inst_has(inst, INST_UNCHECKED));

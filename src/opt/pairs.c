@@ -2,9 +2,12 @@
  *
  *     sum = sum + (dw * x + w * dx)             a = a + dw * x; b = b + w * dx;       behind it: sum = a + b
  *
- * That is what the differential of `sum += w * x` does. Processors multiply and add in one operation: a round takes one less than where the products are added up first, and the next does
- * not wait for two of them. Only sums whose order is free are taken apart. LLVM would put them together again where it writes out the loop: there their order is free no more. With wide registers a
- * short loop is written out within the rounds of another that are done at once: then its numbers fill the registers, and one sum in the order of the terms is better. */
+ * That is what the differential of `sum += w * x` does. Processors multiply and add in one operation: a round
+ * takes one less than where the products are added up first, and the next does not wait for two of them. Only
+ * sums whose order is free are taken apart. LLVM would put them together again where it writes out the loop:
+ * there their order is free no more. With wide registers a short loop is written out within the rounds of
+ * another that are done at once: then its numbers fill the registers, and one sum in the order of the terms
+ * is better. */
 #include "lanes.h"
 
 typedef struct Pairs {

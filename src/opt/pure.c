@@ -1,9 +1,9 @@
 /* Pure: functions that nobody notices but by what they return.
  *
- * A function without effects writes nothing but its own variables and what it is given to write, and comes to an end: a call
- * of it whose results nobody wants can go (harmless). If it reads nothing else either, two calls with the same values
- * give the same (pure). Both follow from the body and from the functions that are called, which are looked at first; one
- * that leads back to itself may not end.
+ * A function without effects writes nothing but its own variables and what it is given to write, and comes to
+ * an end: a call of it whose results nobody wants can go (harmless). If it reads nothing else either, two
+ * calls with the same values give the same (pure). Both follow from the body and from the functions that are
+ * called, which are looked at first; one that leads back to itself may not end.
  *
  * Functions are looked at once their loops are simple enough to see that they end. */
 #include "opt.h"

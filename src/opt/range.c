@@ -1,46 +1,60 @@
-/* Range checks out of loops. A nest of loops that count, and whose accesses have indices that are linear in the counters, is there twice:
- * before it, the least and the greatest index of every such access are tested; if all are in range, the copy without these
- * checks runs, which vectorises like C, otherwise the one with them.
+/* Range checks out of loops. A nest of loops that count, and whose accesses have indices that are linear in
+ * the counters, is there twice: before it, the least and the greatest index of every such access are tested;
+ * if all are in range, the copy without these checks runs, which vectorises like C, otherwise the one with
+ * them.
  *
  *     for (i = first; i < end; i += step) ... a[base + factor * i] ...
  *
- * Indices are computed modulo 2^32 in the program. base and factors are, too, and then taken as signed numbers; if
- * base + factor * i, computed without overflow, is within 0 .. 2^31 - 1 (2^32 - 1, unsigned) at both ends of i's range, it is
- * so in between, and equal to what the program computes: the copy computes it so, in 64 bits. The counter may have 64 bits (those
- * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
- * bits may be computed in 64 before. Of indices of 64 bits, all that they are made of has to fit.
+ * Indices are computed modulo 2^32 in the program. base and factors are, too, and then taken as signed
+ * numbers; if base + factor * i, computed without overflow, is within 0 .. 2^31 - 1 (2^32 - 1, unsigned) at
+ * both ends of i's range, it is so in between, and equal to what the program computes: the copy computes it
+ * so, in 64 bits. The counter may have 64 bits (those of reversed loops have: they count what is left) if
+ * both ends of its range are found to fit into 32; what is converted to 32 bits may be computed in 64 before.
+ * Of indices of 64 bits, all that they are made of has to fit.
  *
- * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest, range_curve.c where it has the square of a counter, or half of one; range_own.c between what others are that are no sums; range_counter.c between what the counters are; range_clip.c what conditions tell of either; range_index.c tests.
+ * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and
+ * greatest, range_curve.c where it has the square of a counter, or half of one; range_own.c between what
+ * others are that are no sums; range_counter.c between what the counters are; range_clip.c what conditions
+ * tell of either; range_index.c tests.
  *
- * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
- * triangle, from a base that may be anything, times any stride.
+ * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by
+ * running it (ir/inrange.c): the index of a packed triangle, from a base that may be anything, times any
+ * stride.
  *
- * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. Their bounds must be what they come near, too: of i - i / 2 the
- * parts are known, but not at their ends together, so that the test would fail where those of inner loops do not. The copy with
- * checks is what runs if a few rounds of the outer loop are out of range, so that those inside it are tried once more, unless they are short; what is
- * inside of these is not, of which there would be a copy for each level.
+ * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop
+ * some will do. Their bounds must be what they come near, too: of i - i / 2 the parts are known, but not at
+ * their ends together, so that the test would fail where those of inner loops do not. The copy with checks is
+ * what runs if a few rounds of the outer loop are out of range, so that those inside it are tried once more,
+ * unless they are short; what is inside of these is not, of which there would be a copy for each level.
  *
- * A loop that does several rounds at once (opt/lanes_loop.c) has a loop behind it for the rounds that it leaves, which stays as it is. So it needs no copy: if an index that all these
- * rounds use is out of range somewhere, it leaves them all. Only what is done in every round, or in those of loops inside that end by counting, is asked for so: of others it is not
- * known whether it is done at all, and to do one round after the other takes long. For these, innermost loops are there twice.
+ * A loop that does several rounds at once (opt/lanes_loop.c) has a loop behind it for the rounds that it
+ * leaves, which stays as it is. So it needs no copy: if an index that all these rounds use is out of range
+ * somewhere, it leaves them all. Only what is done in every round, or in those of loops inside that end by
+ * counting, is asked for so: of others it is not known whether it is done at all, and to do one round after
+ * the other takes long. For these, innermost loops are there twice.
  *
- * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are called do nothing but
- * compute, without loops of their own, so that such a loop can become vectors as a whole, be it around scalar calls of the sine. The call
- * in the copy that is unlikely does not count where it matters that a function is called in one place.
+ * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are
+ * called do nothing but compute, without loops of their own, so that such a loop can become vectors as a
+ * whole, be it around scalar calls of the sine. The call in the copy that is unlikely does not count where it
+ * matters that a function is called in one place.
  *
- * A loop is also there twice if those inside it and in what it calls are so short that they are written out, and what it keeps so little that it is no tape then:
- * it can become vectors as one without loops can. LLVM does so where a register has four of its numbers at least; with two, it does better with the rows of one round, unless that is arithmetic enough to be done
- * for two items at once (ir/atonce.c).
+ * A loop is also there twice if those inside it and in what it calls are so short that they are written out,
+ * and what it keeps so little that it is no tape then: it can become vectors as one without loops can. LLVM
+ * does so where a register has four of its numbers at least; with two, it does better with the rows of one
+ * round, unless that is arithmetic enough to be done for two items at once (ir/atonce.c).
  *
- * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
- * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
+ * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test
+ * is made, nor is it for those of reversed loops, many of which are short as well, and a clamped index costs
+ * less than the test.
  *
- * Compilers of C are asked first whether the nest has a round at all: clang else concludes from the other tests that it has, forgets to test it, and then does not know
- * that its counter is small, without which addresses of elements that are not neighbours might wrap around.
+ * Compilers of C are asked first whether the nest has a round at all: clang else concludes from the other
+ * tests that it has, forgets to test it, and then does not know that its counter is small, without which
+ * addresses of elements that are not neighbours might wrap around.
  *
  * The same test asks whether buffers overlap (apart.c).
  *
- * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c), and those into buffers that the loop compares with their length (range_below.c). */
+ * Before all this, indices into arrays of which constants tell that they are in range are marked
+ * (ir/inrange.c), and those into buffers that the loop compares with their length (range_below.c). */
 #include "opt/range.h"
 
 enum {
@@ -129,7 +143,8 @@ static bool is_in_each_round(const Nest *n, const Inst *inst) {
     return owner == n->loop;
 }
 
-/* The address of an element that does not change in the nest is found before it, but tested where it is used. That alone is no reason to have the nest twice. */
+/* The address of an element that does not change in the nest is found before it, but tested where it is used.
+ * That alone is no reason to have the nest twice. */
 static void look_outside(Nest *n, const Inst *user, Val *v) {
     const Val *at = v;
     if (n->loop->func->module->many_threads) return; /* where what is there twice is to be short */
@@ -238,7 +253,8 @@ static bool cannot_wrap(const Nest *n, const Inst *inst) {
     return all.low >= (sign ? INT32_MIN : 0) && all.high <= (sign ? INT32_MAX : UINT32_MAX);
 }
 
-/* A value that constants tell of, in 64 bits: LLVM else shifts each up and down. Where registers are wider, it then makes vectors of what is written out, which take twice as long. */
+/* A value that constants tell of, in 64 bits: LLVM else shifts each up and down. Where registers are wider,
+ * it then makes vectors of what is written out, which take twice as long. */
 static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
     Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
     bool narrows = inst && inst->op == OP_convert && range_is_long(inst->args[0]->type);
@@ -250,7 +266,8 @@ static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
     return surely(b, (Op)inst->op, x, plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
 }
 
-/* The index in 64 bits, where the program computes it in 32. What it is in a triangle stands together: it is not negative then. */
+/* The index in 64 bits, where the program computes it in 32. What it is in a triangle stands together: it is
+ * not negative then. */
 static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
     Val *index = range_wide(n, access->index.base), *inner = NULL;
     int first = range_first_of_curves(&access->index);
@@ -475,8 +492,10 @@ static bool is_only_loop(const Inst *loop) {
     return loops == 1 && loop->parent == body;
 }
 
-/* Of numbers that fill a register by two, LLVM makes few vectors of rounds that are worth it. Elsewhere, where matrices are eliminated, or rows divided by what they sum up to, it makes pairs of what is written out, and
- * these wait for the quotients of both: it is told to look for none, if there is nothing else in the function. Reverse passes, which add up rows, gain by pairs. */
+/* Of numbers that fill a register by two, LLVM makes few vectors of rounds that are worth it. Elsewhere,
+ * where matrices are eliminated, or rows divided by what they sum up to, it makes pairs of what is written
+ * out, and these wait for the quotients of both: it is told to look for none, if there is nothing else in the
+ * function. Reverse passes, which add up rows, gain by pairs. */
 static bool is_elimination(const Range *r, const Nest *n) {
     return n->stores_quotients && !n->is_reverse && is_only_loop(n->loop) && r->options.register_bits >= 128;
 }

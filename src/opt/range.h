@@ -33,8 +33,8 @@ typedef struct Between {
     bool is_loose;             /* it need not come near low and high */
 } Between;
 
-/* base + the sum of factor * counter; as part of an index of type int, modulo 2^32, of a bound int64. A counter can be its own: something else that the nest computes, and of which it is known
- * what it may be. */
+/* base + the sum of factor * counter; as part of an index of type int, modulo 2^32, of a bound int64. A
+ * counter can be its own: something else that the nest computes, and of which it is known what it may be. */
 typedef struct Linear {
     Val *base, *factors[FACTORS]; /* NULL: 0 */
     Between own[MOST_OWN];
@@ -164,7 +164,8 @@ void range_clip_around(Nest *n, const Inst *access);        /* what those tell t
 /* ---- range_curve.c */
 int range_first_of_curves(
     const Linear *sum); /* the outermost counter that they depend on; without any: FACTORS */
-/* One of its own numbers, once or taken away once, that depends on this counter, and by which its ends are found; -1: none. */
+/* One of its own numbers, once or taken away once, that depends on this counter, and by which its ends are
+ * found; -1: none. */
 int range_find_curve(Nest *n, const Linear *sum, int counter);
 Val *range_curve_extreme(Nest *n, const Linear *sum, int own, bool greatest); /* by that number */
 /* Of numbers that are these sums, in 32 bits; false: it is no square. */
@@ -177,7 +178,8 @@ void range_quotient(Nest *n, const Linear *sum, Op op, int64_t by, Between *betw
 
 /* ---- range_counter.c */
 bool range_exact(Nest *n, Val *v, Linear *result); /* the number itself, in 64 bits */
-/* An instruction of 64 bits that is not linear: a quotient by a constant, a square, the least or the greatest of two. */
+/* An instruction of 64 bits that is not linear: a quotient by a constant, a square, the least or the greatest
+ * of two. */
 bool range_exact_own(Nest *n, const Val *v, Between *between);
 bool range_add_loop(Nest *n, const Inst *loop); /* its counter; those further out come first */
 

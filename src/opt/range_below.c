@@ -2,8 +2,8 @@
  *
  *     for (i = 0; i < b.getCount(); i++) ... b[i] ...
  *
- * They are in range in every round, so nothing is tested before the loop, and it is not there twice. The same holds where a reverse
- * pass counts the rounds of such a loop down, or does a few of them at a time:
+ * They are in range in every round, so nothing is tested before the loop, and it is not there twice. The same
+ * holds where a reverse pass counts the rounds of such a loop down, or does a few of them at a time:
  *
  *     count = max(b.getCount(), 0);
  *     for (left = count; 0 < left; left--) ... b[left - 1] ...
@@ -67,7 +67,8 @@ static bool compares(const Inst *loop, const Val *condition, int index, const Va
            is_length(test.limit, buffer);
 }
 
-/* Of what is below the length, which is a number of its type: one by one, it comes to that, and not to the other end of the numbers. */
+/* Of what is below the length, which is a number of its type: one by one, it comes to that, and not to the
+ * other end of the numbers. */
 static bool is_never_negative(const LoopJumps *jumps, const Inst *loop, int index) {
     int64_t first;
     if (!type_is_signed(loop->regions[1]->params[index]->type)) return true;
@@ -259,7 +260,8 @@ static bool find_bounds(const LoopJumps *jumps, const Val *counter, Bounds *boun
     return is_steady && lowest.known && lowest.low > INT32_MIN && lowest.low < INT32_MAX;
 }
 
-/* Is what is below limit + more the number that is computed? That of elements fits into 32 bits without a sign. */
+/* Is what is below limit + more the number that is computed? That of elements fits into 32 bits without a
+ * sign. */
 static bool fits(const LoopJumps *jumps, const Type *type, bool is_narrow, const Val *limit, int64_t more) {
     if (type_bits(type) > 32) return !is_narrow;
     Interval known = ir_interval_by_types(jumps, limit);

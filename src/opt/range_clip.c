@@ -1,4 +1,5 @@
-/* What conditions tell of the numbers of a nest (range.c), where they hold: of counters, and of what is computed from several.
+/* What conditions tell of the numbers of a nest (range.c), where they hold: of counters, and of what is
+ * computed from several.
  *
  *     if (i > 0) ... a[i - 1] ...               i is at least 1
  *     j = i + k; if (j >= 0 && j < n) ... a[j]  so is j between its bounds, whatever i and k are
@@ -36,7 +37,8 @@ const Between *range_clipped(Nest *n, const Val *v) {
 
 /* ---- conditions */
 
-/* a < b, or a <= b, where one of them is a counter, and something that stays the same more; false: they are not. */
+/* a < b, or a <= b, where one of them is a counter, and something that stays the same more; false: they are
+ * not. */
 static bool clip_counter(Nest *n, Val *a, Val *b, bool or_equal) {
     Linear left, right, room;
     int64_t known;
@@ -54,7 +56,8 @@ static bool clip_counter(Nest *n, Val *a, Val *b, bool or_equal) {
     return false;
 }
 
-/* What is known of a number that the nest computes, to be told more of; NULL: it stays the same, or there are too many. A counter is not: sums with it are found by its bounds. */
+/* What is known of a number that the nest computes, to be told more of; NULL: it stays the same, or there are
+ * too many. A counter is not: sums with it are found by its bounds. */
 static Between *find_clipped(Nest *n, Val *v, const Between *between) {
     if (n->clips_counters || v->kind != VAL_inst || !range_is_word(v->type) || range_prepared(n, v))
         return NULL;

@@ -1,7 +1,10 @@
-/* Counters of loops, for range.c: between what they begin with and what they are compared with, as numbers of 64 bits.
+/* Counters of loops, for range.c: between what they begin with and what they are compared with, as numbers of
+ * 64 bits.
  *
- * Loops may count up or down, by steps that need not be the same, to an end that may be a number ahead (i + 1 < n, or by what counts further out, i + lag < n), that is met (i != n), or that is asked for behind the round. What a
- * reverse pass counts down from, the rounds of a part of a loop, is a difference with the least of two in it, of which each is a bound. */
+ * Loops may count up or down, by steps that need not be the same, to an end that may be a number ahead (i + 1
+ * < n, or by what counts further out, i + lag < n), that is met (i != n), or that is asked for behind the
+ * round. What a reverse pass counts down from, the rounds of a part of a loop, is a difference with the least
+ * of two in it, of which each is a bound. */
 #include "opt/range.h"
 
 enum { SHORT_TRIP = 16 };
@@ -133,7 +136,8 @@ static bool find_parts(const Val *v, Val *parts[2], Op *op) {
            (val_is_same(low, parts[0]) && val_is_same(high, parts[1]));
 }
 
-/* Something that matters only where it is above a number: of the greatest of a constant below that and something else, the latter. */
+/* Something that matters only where it is above a number: of the greatest of a constant below that and
+ * something else, the latter. */
 static Val *above(Val *v, int64_t least) {
     Val *parts[2];
     Op op;
@@ -184,7 +188,8 @@ static bool find_bound(Nest *n, Val *v, int64_t least, Bound *bound) {
     return true;
 }
 
-/* What a loop counts down from, or up to, as far as it has rounds: what is chosen where a is below b is b - a. */
+/* What a loop counts down from, or up to, as far as it has rounds: what is chosen where a is below b is b -
+ * a. */
 static Val *with_rounds(Nest *n, Val *v, int64_t least) {
     int64_t known;
     if (range_prepared(n, v)) return v;
@@ -505,7 +510,8 @@ static bool find_flag(const Nest *n, const Inst *loop, const Val *condition, Fla
     return true;
 }
 
-/* Was the same asked of a number before the first round? `ahead`: how much more that is than the first of the counter. */
+/* Was the same asked of a number before the first round? `ahead`: how much more that is than the first of the
+ * counter. */
 static bool begins_alike(const Flag *flag, const Inst *test, int side, const Val *first, int64_t ahead) {
     const Inst *asked = flag->first->kind == VAL_inst ? flag->first->inst : NULL;
     if (!asked || asked->op != test->op ||

@@ -1,14 +1,20 @@
-/* What depends on one sum of counters alone (range.c), but is not linear: squares, as the index of a packed triangle has them, and quotients.
+/* What depends on one sum of counters alone (range.c), but is not linear: squares, as the index of a packed
+ * triangle has them, and quotients.
  *
  *     i * (i + 1) / 2 + j         i * (2 * n - i - 1) / 2 + j - i - 1         i * n - i * (i - 1) / 2 + j - i         i - i / 2
  *
- * What a square gains from one number to the next is linear in that number. So if a sum with it does not fall at either end of the range, it does not in between, and is least at the first number
- * and greatest at the last; or the other way round. Both steps are computed before the nest, and tested. Half of a product is the number itself if one factor is even: if both differ by an odd
- * number, whatever the counter is. What a quotient by a constant gains is between zero and a constant: it is known without a test whether a sum with it turns round.
+ * What a square gains from one number to the next is linear in that number. So if a sum with it does not fall
+ * at either end of the range, it does not in between, and is least at the first number and greatest at the
+ * last; or the other way round. Both steps are computed before the nest, and tested. Half of a product is the
+ * number itself if one factor is even: if both differ by an odd number, whatever the counter is. What a
+ * quotient by a constant gains is between zero and a constant: it is known without a test whether a sum with
+ * it turns round.
  *
- * Where several counters make up the square, and one is there beside it, (i + j) * (i + j + 1) / 2 + j, all have to rise, so that they are at their ends together.
+ * Where several counters make up the square, and one is there beside it, (i + j) * (i + j + 1) / 2 + j, all
+ * have to rise, so that they are at their ends together.
  *
- * A number that is carried through a triangle, a[next++], has gained a square, too: the sum of what it gained in each row.
+ * A number that is carried through a triangle, a[next++], has gained a square, too: the sum of what it gained
+ * in each row.
  *
  * Factors are within 32 bits at both ends, hence nothing overflows in 64. */
 #include "opt/range.h"
@@ -116,7 +122,8 @@ static bool is_one_way(const Bend *b) {
     return turn < 0 ? rate <= 0 || rate + turn >= 0 : rate >= 0 || rate + turn <= 0;
 }
 
-/* What is required is that the part rises, or falls, at both ends; false: it does neither. `rises_only`: it has to rise. */
+/* What is required is that the part rises, or falls, at both ends; false: it does neither. `rises_only`: it
+ * has to rise. */
 static bool require_one_way(Nest *n, const Bend *b, Val *low, Val *high, bool rises_only) {
     if (b->curve->nfactors == 1) return is_one_way(b);
     Val *one = range_number(n, 1), *zero = range_number(n, 0);

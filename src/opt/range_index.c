@@ -76,7 +76,8 @@ static Val *index_at(Nest *n, const Linear *index, bool greatest) {
     return range_extreme(n, index, greatest);
 }
 
-/* Of a nest, by bounds that it comes near: or else the copy with checks is what runs, where each inner loop, tested by itself, has none. */
+/* Of a nest, by bounds that it comes near: or else the copy with checks is what runs, where each inner loop,
+ * tested by itself, has none. */
 static bool require_at(Nest *n, const Linear *wide, Val *limit, bool greatest) {
     Val *at = index_at(n, wide, greatest);
     n->may_be_loose |= n->is_loose;
@@ -100,7 +101,8 @@ Val *range_narrow_index(const Inst *inst) {
     return is_convert && range_is_word(index->inst->args[0]->type) ? inst_operand(index->inst, 0) : index;
 }
 
-/* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the number. */
+/* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the
+ * number. */
 static Val *count_of(Nest *n, const Inst *inst) {
     if (inst->op == OP_elem) return as_natural(n, range_number(n, range_length(inst)));
     Val *buffer = range_prepared(n, inst_operand(inst, 0));
@@ -126,7 +128,8 @@ static bool require_linear(Nest *n, Access *access, Val *index, bool rehearses) 
     return require_index(n, &wide, count);
 }
 
-/* By what conditions tell of numbers that the index is made of: which else are found together, as they are in all rounds. */
+/* By what conditions tell of numbers that the index is made of: which else are found together, as they are in
+ * all rounds. */
 static bool require_clipped(Nest *n, Access *access, Val *index) {
     n->meets_clipped = false;
     n->may_be_loose = false;

@@ -1,11 +1,15 @@
-/* Sums of the counters of a nest (range.c), each times something that stays the same, and the least and the greatest that they are, computed before it.
+/* Sums of the counters of a nest (range.c), each times something that stays the same, and the least and the
+ * greatest that they are, computed before it.
  *
- * Where what bounds a counter depends on the counters of loops further out, it is put in its place, so that of a triangle the index is found exactly,
+ * Where what bounds a counter depends on the counters of loops further out, it is put in its place, so that
+ * of a triangle the index is found exactly,
  *
  *     for (i = 0; i < n; i++) for (j = 0; j <= i; j++) ... a[i - j] ...         i - j is at least i - i, at most i - 0
  *
- * and where that is the least or the greatest of two, as in max(0, i - k), both are, and the results compared. Whatever else a loop carries on by equal steps is linear in its counter: what
- * counts beside it, offsets of rows, what counts through the loops inside. What is divided, a remainder, or a minimum is not linear; but where its parts are between bounds, so is this, and of a minimum each part can take its place.
+ * and where that is the least or the greatest of two, as in max(0, i - k), both are, and the results
+ * compared. Whatever else a loop carries on by equal steps is linear in its counter: what counts beside it,
+ * offsets of rows, what counts through the loops inside. What is divided, a remainder, or a minimum is not
+ * linear; but where its parts are between bounds, so is this, and of a minimum each part can take its place.
  *
  * Where one part of a sum rises with a counter that another falls with, its bounds are loose. */
 #include "opt/range.h"
@@ -251,7 +255,8 @@ static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest)
     return with_parts(n, index, at, greatest == (known >= 0) ? &c->high : &c->low, greatest);
 }
 
-/* The first of its own numbers, once or taken away once, that is the least or the greatest of two; -1: none. */
+/* The first of its own numbers, once or taken away once, that is the least or the greatest of two; -1:
+ * none. */
 static int find_parted(const Linear *sum) {
     int64_t known;
     for (int i = 0; i < MOST_OWN; i++) {
@@ -376,7 +381,8 @@ Linear range_own_number(Nest *n, const Val *v, Between between) {
     return result;
 }
 
-/* How often a loop inside runs, which nothing but its counter ends, by that of the loop around it: not less than never, which is required. */
+/* How often a loop inside runs, which nothing but its counter ends, by that of the loop around it: not less
+ * than never, which is required. */
 static bool find_rounds(Nest *n, const Inst *loop, const Counter *around, Linear *rounds) {
     const Counter *c = counter_of_loop(n, loop);
     Val *one = range_number(n, 1);
@@ -394,7 +400,8 @@ static bool find_rounds(Nest *n, const Inst *loop, const Counter *around, Linear
     return true;
 }
 
-/* What each round of a loop adds to a carried number that goes through a loop inside; by its counter alone. */
+/* What each round of a loop adds to a carried number that goes through a loop inside; by its counter
+ * alone. */
 static bool find_changing_step(Nest *n, const Counter *c, int index, Linear *step) {
     const Region *body = c->loop->regions[1];
     const Inst *inside = NULL;

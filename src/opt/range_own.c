@@ -1,5 +1,6 @@
-/* Numbers of a nest (range.c) that are no sums of counters, but between bounds: remainders, quotients, the least or the greatest of two, magnitudes, parts of the bits, choices by a condition, and what a loop carries on
- * in another way than by equal steps.
+/* Numbers of a nest (range.c) that are no sums of counters, but between bounds: remainders, quotients, the
+ * least or the greatest of two, magnitudes, parts of the bits, choices by a condition, and what a loop
+ * carries on in another way than by equal steps.
  *
  *     if (x[i] > 0) y[w++] = x[i];             w is at most the number of rounds
  *     if (x[i] > x[best]) best = i;            best is what it was before, or i
@@ -221,7 +222,8 @@ static bool between_long(Nest *n, Val *v, Between *between) {
     return true;
 }
 
-/* The least of something without sign and of what is not changed, of 64 bits: whatever the former is, it is not above the latter. */
+/* The least of something without sign and of what is not changed, of 64 bits: whatever the former is, it is
+ * not above the latter. */
 static bool between_capped(Nest *n, const Inst *inst, Between *between) {
     if (inst->op != OP_min || inst->results[0]->type->kind != TYPE_uint64) return false;
     for (int i = 0; i < 2; i++) {
@@ -265,7 +267,8 @@ bool range_own(Nest *n, Val *v, Linear *result) {
 
 /* ---- what a loop carries on */
 
-/* By steps that differ: not further than by the longest in every round. By equal ones so far, beside a counter that goes by what is no constant. */
+/* By steps that differ: not further than by the longest in every round. By equal ones so far, beside a
+ * counter that goes by what is no constant. */
 static bool between_uneven(Nest *n, const Counter *c, LoopSteps steps, const Between *first,
                            Between *between) {
     int64_t down = steps.least < 0 ? steps.least : 0, up = steps.greatest > 0 ? steps.greatest : 0;
@@ -280,7 +283,8 @@ static bool between_uneven(Nest *n, const Counter *c, LoopSteps steps, const Bet
     return true;
 }
 
-/* That it does not go above, if it goes round: what begins anew there, as a condition or a remainder says; NULL: nothing does. */
+/* That it does not go above, if it goes round: what begins anew there, as a condition or a remainder says;
+ * NULL: nothing does. */
 static Val *top_of_ring(Nest *n, const Val *next) {
     const Inst *inst = next->kind == VAL_inst ? next->inst : NULL;
     Val *one = range_number(n, 1);

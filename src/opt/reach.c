@@ -1,7 +1,8 @@
 /* Values that are used where they cannot be seen: behind the `if` in whose region they came about.
  *
- * Whoever moves the rest of a region out of it (exits.c) knows that it is run only if the first part was, but the IR does not.
- * Memory moves to where both see it; an address is computed again; any other value goes through a variable. */
+ * Whoever moves the rest of a region out of it (exits.c) knows that it is run only if the first part was, but
+ * the IR does not. Memory moves to where both see it; an address is computed again; any other value goes
+ * through a variable. */
 #include "opt.h"
 
 typedef struct Reach {

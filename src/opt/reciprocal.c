@@ -1,13 +1,16 @@
-/* What divides several numbers becomes a reciprocal that they are multiplied by, for targets on which a division takes ten times as long as a product.
+/* What divides several numbers becomes a reciprocal that they are multiplied by, for targets on which a
+ * division takes ten times as long as a product.
  *
  *     d.x / s, d.y / s, d.z / s        r = 1 / s; d.x * r, d.y * r, d.z * r
  *
- * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for nothing else (whose reciprocal such targets have),
- * alone or times what it is the root of: the third power of a distance.
- * A quotient may differ in its last digit then; who wants it as it is written says so (--fp strict, `precise`), and is never asked.
+ * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for
+ * nothing else (whose reciprocal such targets have), alone or times what it is the root of: the third power
+ * of a distance. A quotient may differ in its last digit then; who wants it as it is written says so (--fp
+ * strict, `precise`), and is never asked.
  *
- * The reciprocal of a number below the smallest normal one is too large to be a number, although the quotient may be one. Unless it is
- * known not to be that small, the divisor is therefore scaled up first, if it is, and so are the dividends. */
+ * The reciprocal of a number below the smallest normal one is too large to be a number, although the quotient
+ * may be one. Unless it is known not to be that small, the divisor is therefore scaled up first, if it is,
+ * and so are the dividends. */
 #include "opt.h"
 
 #include <float.h>

@@ -1,5 +1,7 @@
-/* Loops over parts of a loop. The reverse of rounds that have nothing to do with each other does 32 of them at a time (autodiff/round.c), so that what they keep is soon gone. Where nothing is kept, what is left
- * is a loop over parts that does nothing but go through the rounds of each: it is one loop, which needs no setting up for every 32 rounds, and has one test of its indices.
+/* Loops over parts of a loop. The reverse of rounds that have nothing to do with each other does 32 of them
+ * at a time (autodiff/round.c), so that what they keep is soon gone. Where nothing is kept, what is left is a
+ * loop over parts that does nothing but go through the rounds of each: it is one loop, which needs no setting
+ * up for every 32 rounds, and has one test of its indices.
  *
  *     part = (n + 31) / 32                                             left = n
  *     while (0 < part) {                                               while (0 < left) {
@@ -8,10 +10,12 @@
  *         part--                                                       }
  *     }
  *
- * All that rounds make of the two counters must depend on low + left alone. What they compute from them by sums and constant factors is followed, as p * part + q * left + something: that is so if p is 32 * q. Then
+ * All that rounds make of the two counters must depend on low + left alone. What they compute from them by
+ * sums and constant factors is followed, as p * part + q * left + something: that is so if p is 32 * q. Then
  * it is what it was if part is 1, and left the number of the round throughout.
  *
- * What parts carry on must go through the rounds as it is, or be a sum, in any order, of what the rounds of each have added up from zero. */
+ * What parts carry on must go through the rounds as it is, or be a sum, in any order, of what the rounds of
+ * each have added up from zero. */
 #include "opt.h"
 
 typedef struct Form {

@@ -1,9 +1,11 @@
-/* Vectors of two and three lanes become scalars, for who makes vectors itself: they seldom fill a register, and LLVM takes several rounds of a
- * loop together only if nothing in them is a vector. Where it cannot, since the rounds may end early, lanes at once are better than
- * one by one, if they fit into a register: functions that compute with such vectors in such loops stay as they are, and so
- * do parameters and results of all functions.
+/* Vectors of two and three lanes become scalars, for who makes vectors itself: they seldom fill a register,
+ * and LLVM takes several rounds of a loop together only if nothing in them is a vector. Where it cannot,
+ * since the rounds may end early, lanes at once are better than one by one, if they fit into a register:
+ * functions that compute with such vectors in such loops stay as they are, and so do parameters and results
+ * of all functions.
  *
- * Vectors of four fill a register, and are scalars only in functions that read, put together and write them, but do not compute with any: derivatives of such vectors are taken lane by lane. */
+ * Vectors of four fill a register, and are scalars only in functions that read, put together and write them,
+ * but do not compute with any: derivatives of such vectors are taken lane by lane. */
 #include "opt.h"
 
 enum {

@@ -1,20 +1,24 @@
-/* Copies that nobody needs: a variable that takes the whole of an unchanging object, and is read from then on, is that object.
+/* Copies that nobody needs: a variable that takes the whole of an unchanging object, and is read from then
+ * on, is that object.
  *
  *   %l.shape = var int[5]                 what an array parameter is to a callee, a field of a struct that was put together,
  *   copy %l.shape, %image.shape           a second name for a tensor. Calls take it by its address, so that it does not become
  *   call @load(.., %l.shape, ..)          a value; and what is memory of its own is kept for every call that the reverse goes through.
  *
- * Uses are numbered as they stand. The copy must stand before every other use, and in a region that contains them all, so that each
- * of them comes after it whenever it runs; the source must be an input that this function writes nowhere. Going through copies in their
- * order, the source of a copy of a copy has become such an input by its turn.
+ * Uses are numbered as they stand. The copy must stand before every other use, and in a region that contains
+ * them all, so that each of them comes after it whenever it runs; the source must be an input that this
+ * function writes nowhere. Going through copies in their order, the source of a copy of a copy has become
+ * such an input by its turn.
  *
- * Of memory that a group shares, a copy would read what other threads write, only to use a part of it: it is not made where all uses follow it, and nothing in between
- * writes but to variables of the thread. Nor is one of an element of a buffer that is only read: its memory could be that of another.
+ * Of memory that a group shares, a copy would read what other threads write, only to use a part of it: it is
+ * not made where all uses follow it, and nothing in between writes but to variables of the thread. Nor is one
+ * of an element of a buffer that is only read: its memory could be that of another.
  *
- * What is copied from such a buffer in each round of a loop that writes to none, and is the same in all of them, is copied before it.
+ * What is copied from such a buffer in each round of a loop that writes to none, and is the same in all of
+ * them, is copied before it.
  *
- * Zeros that nobody needs, either: a variable that is zero from the start, and that nothing was done with, need not be set to zero; and it need not be zero
- * if a copy of the whole comes first. */
+ * Zeros that nobody needs, either: a variable that is zero from the start, and that nothing was done with,
+ * need not be set to zero; and it need not be zero if a copy of the whole comes first. */
 #include "opt.h"
 
 typedef struct Uses {
@@ -90,7 +94,8 @@ static bool is_unchanging(const Share *s, Val *address) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_in && !uses->writes && !uses->escapes;
 }
 
-/* Nobody writes there who knows that it is read from; but the same memory may be bound to something else, too. */
+/* Nobody writes there who knows that it is read from; but the same memory may be bound to something else,
+ * too. */
 static bool is_only_read(Val *address) {
     const Val *root = ir_root(address);
     return root->kind == VAL_inst && root->inst->op == OP_buffer_elem &&
@@ -125,7 +130,8 @@ static bool are_quiet(const Inst *inst, int *number) {
     return true;
 }
 
-/* Does nothing happen to the source before the last use? What it is in, a loop maybe, is looked at as a whole. */
+/* Does nothing happen to the source before the last use? What it is in, a loop maybe, is looked at as a
+ * whole. */
 static bool is_used_at_once(const Inst *copy, int number, int last) {
     for (const Inst *inst = copy->next; inst; inst = inst->next) {
         if (number + 1 == last && !inst->nregions) return inst->op != OP_call || is_quiet_call(inst);

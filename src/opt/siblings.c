@@ -1,10 +1,12 @@
-/* Siblings: calls of one derivative that have operands in common become parts of their caller, so that what follows from these alone is computed once.
+/* Siblings: calls of one derivative that have operands in common become parts of their caller, so that what
+ * follows from these alone is computed once.
  *
  *     a = fwd_diff(f)(diffPair(x, u)).d;     Each takes the sine of x again, which cse.c and asked.c find, once they see it.
  *     b = fwd_diff(f)(diffPair(x, v)).d;
  *
- * A call is compared with the first ones of the same function that are sure to have been made before it. Whether copies bring enough is told by a look into the function
- * (together_vary.c), as for loops over seeds. What is in loops stays apart here: functions with loops stay calls. */
+ * A call is compared with the first ones of the same function that are sure to have been made before it.
+ * Whether copies bring enough is told by a look into the function (together_vary.c), as for loops over seeds.
+ * What is in loops stays apart here: functions with loops stay calls. */
 #include "opt/together.h"
 
 enum {

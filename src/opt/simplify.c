@@ -1,8 +1,8 @@
 /* Folding again, now that operands may be known, and control flow that is constant or trivial.
  *
- * One walk in the order of execution. Operands are resolved before an instruction is looked at, so that whatever was
- * found earlier counts at once. Inside the regions of an `if` its condition is known, and so are the parts of a
- * conjunction that holds.
+ * One walk in the order of execution. Operands are resolved before an instruction is looked at, so that
+ * whatever was found earlier counts at once. Inside the regions of an `if` its condition is known, and so are
+ * the parts of a conjunction that holds.
  *
  *   if, switch   with a known condition: the region takes their place; results that are one value on every way are
  *                that value; small `if`s that only choose become selects;
@@ -12,8 +12,8 @@
  *   block        jumps out of it become plain control flow, and what has no jumps is no block;
  *   code that cannot be reached is cut off.
  *
- * An `if` may become a select only if nothing moves out of it that a derivative could turn into inf * 0: integers,
- * comparisons, and floating operations with bounded partial derivatives. */
+ * An `if` may become a select only if nothing moves out of it that a derivative could turn into inf * 0:
+ * integers, comparisons, and floating operations with bounded partial derivatives. */
 #include "opt.h"
 
 #define MAX_SELECT_COST    8

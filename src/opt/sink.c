@@ -3,9 +3,12 @@
  *     c = y < 1; d = z < 2; ... if (e) { ... } ... if (d) { ... } if (c) { ... }
  *         becomes   ... e = ...; if (e) { ... } ... d = z < 2; if (d) { ... } c = y < 1; if (c) { ... }
  *
- * The reverse of a function computes again at its beginning, in the order of the primal, what it needs, and uses it in the opposite order: a thousand conditions were there from the first to the
- * last branch. Giving out registers to numbers that live through many blocks takes time that grows with their product, and ends on the stack; so does the search for vectors among a thousand
- * comparisons. So what is computed long before its first use goes there, with what is computed for it alone, unless more numbers would then have to wait than before. */
+ * The reverse of a function computes again at its beginning, in the order of the primal, what it needs, and
+ * uses it in the opposite order: a thousand conditions were there from the first to the last branch. Giving
+ * out registers to numbers that live through many blocks takes time that grows with their product, and ends
+ * on the stack; so does the search for vectors among a thousand comparisons. So what is computed long before
+ * its first use goes there, with what is computed for it alone, unless more numbers would then have to wait
+ * than before. */
 #include "opt.h"
 
 enum { MOST_ALONG = 16 }; /* instructions that go with one */
@@ -117,7 +120,8 @@ static int place_of(const Sink *s, const Inst *inst) {
 
 /* ---- sums */
 
-/* The instruction that adds the number, and nothing else uses it, to one that is there before the `if` at work; NULL: there is none. */
+/* The instruction that adds the number, and nothing else uses it, to one that is there before the `if` at
+ * work; NULL: there is none. */
 static Inst *sum_behind(const Sink *s, const Val *chosen) {
     if (s->where[chosen->id] != s->region || s->uses[chosen->id] != 1) return NULL;
     Inst *sum = s->insts[s->first[chosen->id]];
@@ -153,7 +157,8 @@ static void add_within(Sink *s, Inst *choice, Val *chosen, Inst *sum) {
     s->changed = true;
 }
 
-/* What is added behind an `if` is added in it: LLVM would make one sum of all, behind the last branch, for which every term has to wait. */
+/* What is added behind an `if` is added in it: LLVM would make one sum of all, behind the last branch, for
+ * which every term has to wait. */
 static void take_sums(Sink *s, Inst *choice) {
     if (choice->op != OP_if || choice->nregions != 2) return;
     for (int i = 0; i < choice->nregions; i++)

@@ -5,10 +5,12 @@
  *         if (a < b) { g = 0; } else { g = ..; d = ..; }     if (a < b) {} else { g = ..; d = ..; dx[i] += g; }
  *         dx[i] += g;
  *
- * A function reads an element before it decides what to do with it, so that its reverse adds to the derivative after the `if`. Where most rounds add nothing, that is most of what they do.
+ * A function reads an element before it decides what to do with it, so that its reverse adds to the
+ * derivative after the `if`. Where most rounds add nothing, that is most of what they do.
  *
- * A loop that could be vectors stays as it is: vectors choose between numbers, not between writing and not. So the `if` decides what the next round is given, other than by a sum. The sign of a zero that
- * derivatives add up to means nothing, which is why it must be one of those. */
+ * A loop that could be vectors stays as it is: vectors choose between numbers, not between writing and not.
+ * So the `if` decides what the next round is given, other than by a sum. The sign of a zero that derivatives
+ * add up to means nothing, which is why it must be one of those. */
 #include "opt.h"
 
 enum { MOST_BEHIND = 256 }; /* instructions behind an `if` that are looked at */

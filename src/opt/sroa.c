@@ -1,16 +1,18 @@
-/* Scalar replacement of aggregates: a variable of record or small array type becomes one variable for each part.
+/* Scalar replacement of aggregates: a variable of record or small array type becomes one variable for each
+ * part.
  *
- * A variable is looked at as a tree: a record has a node per field, an array one per element. A node is split if its
- * type allows and its address is used only to reach into it, with constant indices, and in whole copies: a node whose
- * address goes anywhere else (a call, a store of the address, an index known at run time only) stays one variable, but
- * the nodes above it can still be split. An exception are arrays: from the address of one element a pointer can go to the
- * others, so an array stays whole if such an address leaves. The leaves become variables; what worked on a split node as a whole (copy,
- * zero, acc) is done part by part, whatever the other side is.
+ * A variable is looked at as a tree: a record has a node per field, an array one per element. A node is split
+ * if its type allows and its address is used only to reach into it, with constant indices, and in whole
+ * copies: a node whose address goes anywhere else (a call, a store of the address, an index known at run time
+ * only) stays one variable, but the nodes above it can still be split. An exception are arrays: from the
+ * address of one element a pointer can go to the others, so an array stays whole if such an address leaves.
+ * The leaves become variables; what worked on a split node as a whole (copy, zero, acc) is done part by part,
+ * whatever the other side is.
  *
- * Policies, for who differentiates: in flat code, which is to have no vectors as values, vectors are taken apart like arrays; records
- * whose Differential is opaque stay whole. And parameters that come by address can be taken apart: their arrays stay where they are, everything
- * else becomes a variable, which is filled when the function begins and written back when it returns. Nothing else is done with such a
- * parameter then. */
+ * Policies, for who differentiates: in flat code, which is to have no vectors as values, vectors are taken
+ * apart like arrays; records whose Differential is opaque stay whole. And parameters that come by address can
+ * be taken apart: their arrays stay where they are, everything else becomes a variable, which is filled when
+ * the function begins and written back when it returns. Nothing else is done with such a parameter then. */
 #include "opt.h"
 
 #define MAX_ELEMENTS 16  /* of an array that is split */
@@ -158,7 +160,8 @@ static void note_inst(void *user, Inst *inst) {
         node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW), false);
 }
 
-/* Leaves, if everything is split that can be, in this round or a later one; stops counting when there are too many. */
+/* Leaves, if everything is split that can be, in this round or a later one; stops counting when there are too
+ * many. */
 static int count_of_type(const Sroa *s, const Type *type) {
     if (!can_be_split(s, type)) return 1;
     int leaves = 0, count = child_count(type);
@@ -176,14 +179,15 @@ static int count_leaves(const Sroa *s, const Node *node) {
     return leaves;
 }
 
-/* Who differentiates needs records in parts, however many; an array that is copied and nothing else may stay one. */
+/* Who differentiates needs records in parts, however many; an array that is copied and nothing else may stay
+ * one. */
 static bool has_too_many_leaves(const Sroa *s, const Node *node) {
     bool is_only_copied = node->type->kind == TYPE_array && !node->children;
     return (!s->options.any_size || is_only_copied) && count_leaves(s, node) > MAX_LEAVES;
 }
 
-/* Children that nobody reached into are leaves. Where a copy has a split part on its other side, they are reached into
- * by that copy, and the next round splits them too. */
+/* Children that nobody reached into are leaves. Where a copy has a split part on its other side, they are
+ * reached into by that copy, and the next round splits them too. */
 static void make_leaves(Sroa *s, Builder *b, Node *node) {
     if (node->stays) {
         node->address = build_var(b, node->type, node->name, node->raw);
@@ -240,7 +244,8 @@ static void add_into(const Sroa *s, Builder *b, Val *to, Val *from, const Type *
     build_store(b, to, build_sum(b, old, more));
 }
 
-/* `like`: the copy or acc of the whole. No derivative goes through a copy with the flag, nor through its parts. */
+/* `like`: the copy or acc of the whole. No derivative goes through a copy with the flag, nor through its
+ * parts. */
 static void copy_part(const Sroa *s, Builder *b, const Inst *like, Val *to, Val *from, const Type *type) {
     Val *args[] = {to, from};
     if (like->op == OP_acc) add_into(s, b, to, from, type);

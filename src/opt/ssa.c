@@ -1,8 +1,9 @@
 /* Variables become values.
  *
- * A `var` whose address is only loaded from and stored to needs no memory: at every point of the function its content
- * is one known value. The walk keeps that value for each such variable, in the order of execution: a store changes
- * it, a load is replaced by it. Control flow is structured, so that no dominance frontier is needed:
+ * A `var` whose address is only loaded from and stored to needs no memory: at every point of the function its
+ * content is one known value. The walk keeps that value for each such variable, in the order of execution: a
+ * store changes it, a load is replaced by it. Control flow is structured, so that no dominance frontier is
+ * needed:
  *
  *   if, switch   yield what their regions stored, unless nothing changed on any way through;
  *   block        yields what was stored in it; a break out of it carries the values of its moment;
@@ -12,12 +13,14 @@
  *
  * Lanes of vector variables count as loads and stores of the whole: v[i] = x becomes v = insert v, i, x.
  *
- * A condition can give nothing but its bool to the body, so that a loop whose condition stores to a variable is turned
- * around first: the condition is computed before the loop and at the end of each iteration, and carried as a bool. In
- * normal form, which is to be differentiated, so is a loop whose condition changes memory: a condition has no derivative.
+ * A condition can give nothing but its bool to the body, so that a loop whose condition stores to a variable
+ * is turned around first: the condition is computed before the loop and at the end of each iteration, and
+ * carried as a bool. In normal form, which is to be differentiated, so is a loop whose condition changes
+ * memory: a condition has no derivative.
  *
- * Values of a region are undone when the walk leaves it, from a log, so that a region costs what it stores and not
- * what the function has. The results are as many as the constructs around a store: the size of the output. */
+ * Values of a region are undone when the walk leaves it, from a log, so that a region costs what it stores
+ * and not what the function has. The results are as many as the constructs around a store: the size of the
+ * output. */
 #include "opt.h"
 
 #include <stdlib.h>
@@ -362,7 +365,8 @@ static void take_result(Ssa *s, Inst *inst, int slot) {
     set_current(s, slot, result);
 }
 
-/* if, switch: the values at the ends of the regions; a result where they are not all what they were before. */
+/* if, switch: the values at the ends of the regions; a result where they are not all what they were
+ * before. */
 static void walk_branches(Ssa *s, Inst *inst) {
     const IndexVec *slots = stored_in(inst);
     int count = slots->count;

@@ -3,14 +3,17 @@
  *     state = early ? 2 : 0;                         state = early ? 2 : 0;
  *     i = state == 0 ? i + 1 : i                     i = i + 1
  *
- * Where a loop ends early, its counter is kept from going on, which is seen only by who reads it afterwards. If nobody does, the step need not wait for what ends
- * the loop: the next round can begin while that is still being computed. Likewise the flag of a loop that asks behind its rounds.
+ * Where a loop ends early, its counter is kept from going on, which is seen only by who reads it afterwards.
+ * If nobody does, the step need not wait for what ends the loop: the next round can begin while that is still
+ * being computed. Likewise the flag of a loop that asks behind its rounds.
  *
- * And those that count down to zero begin with what is left, also where that is less than nothing: no round is made then, either.
+ * And those that count down to zero begin with what is left, also where that is less than nothing: no round
+ * is made then, either.
  *
  *     left = 0 < n ? n : 0; while (0 < left) ...     left = n; while (0 < left) ...
  *
- * Without the choice, LLVM takes loops to be short enough to be written out that it would leave as they are. */
+ * Without the choice, LLVM takes loops to be short enough to be written out that it would leave as they
+ * are. */
 #include "opt.h"
 
 typedef struct Steps {
@@ -43,7 +46,8 @@ static Val *find_flag(const Inst *loop, const Val *next, const Val *flag) {
     return NULL;
 }
 
-/* The condition is asked once more after an early exit, with a number that it would not have seen. An `if` in it is that about the exit. */
+/* The condition is asked once more after an early exit, with a number that it would not have seen. An `if` in
+ * it is that about the exit. */
 static bool may_be_asked(const Region *condition) {
     if (condition->last->op != OP_yield) return false;
     const Val *go = inst_operand(condition->last, 0);

@@ -1,15 +1,18 @@
 /* Sums in buffers that a kernel can keep for itself.
  *
- * Where threads add to numbers in a buffer, and nobody sees in between what they are, it does not matter when that happens. So the runtime gives a kernel copies of such
- * buffers, and adds those up when it is done, in a fixed order (runtime/sums.c): sums need no atomic operations, and do not depend on which thread came first.
+ * Where threads add to numbers in a buffer, and nobody sees in between what they are, it does not matter when
+ * that happens. So the runtime gives a kernel copies of such buffers, and adds those up when it is done, in a
+ * fixed order (runtime/sums.c): sums need no atomic operations, and do not depend on which thread came first.
  *
  *     kernel(..., own float[] mine):  *grad = load uniform;  atomic add grad[i], x   becomes   atomic add mine[i], x
  *
- * The copies are parameters at the end of a form of the kernel; a sum into one of them is a plain one for whoever emits it. What is called becomes a part of that form if something is
- * added to a buffer there, so that it is seen to which.
+ * The copies are parameters at the end of a form of the kernel; a sum into one of them is a plain one for
+ * whoever emits it. What is called becomes a part of that form if something is added to a buffer there, so
+ * that it is seen to which.
  *
- * A buffer is known by where it is found: in a uniform or a parameter of the kernel, by constant offsets. Such places are taken to be different memory, as threads would race
- * for it otherwise. A buffer can be kept if nothing else than sums is done with what is in it, and its elements consist of one type of number. */
+ * A buffer is known by where it is found: in a uniform or a parameter of the kernel, by constant offsets.
+ * Such places are taken to be different memory, as threads would race for it otherwise. A buffer can be kept
+ * if nothing else than sums is done with what is in it, and its elements consist of one type of number. */
 #include "opt.h"
 
 #include <limits.h>

@@ -3,8 +3,9 @@
  *     for (i = 0; i < 4; i++) sum += x[i] / y[i];          for (i = 0; i < 4; i++) t[i] = x[i] / y[i];
  *                                                          for (i = 0; i < 4; i++) sum += t[i];
  *
- * The sum is kept in order, and so compilers of C, for which the pass is, do its rounds one by one. Those before it can be vectors, and a processor divides several numbers in the time that it
- * takes for one. They count up, since elements that are read downwards are no vectors to gcc. */
+ * The sum is kept in order, and so compilers of C, for which the pass is, do its rounds one by one. Those
+ * before it can be vectors, and a processor divides several numbers in the time that it takes for one. They
+ * count up, since elements that are read downwards are no vectors to gcc. */
 #include "opt.h"
 
 enum { MOST_ROUNDS = 16, WIDTH = 4, MOST_SUMS = 8 }; /* rounds: a multiple of what a vector has */

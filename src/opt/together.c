@@ -1,19 +1,22 @@
-/* Together: the rounds of a loop that differ in little are made at once, so that what they have in common is computed once.
+/* Together: the rounds of a loop that differ in little are made at once, so that what they have in common is
+ * computed once.
  *
  *     for (j = 0; j < 4; j++)                          A derivative in several directions, or with several seeds, runs the function
  *         column[j] = fwd_diff(f)(x, unit(j)).d;       again for each of them: jacobian, hessian, and whoever writes such a loop.
  *
- * What does not depend on j can go in front of the loop (licm.c), but where it is in a loop of f, with the differentials beside it,
- * it stays; and so do the tapes of a reverse pass. Here the loop over j is exchanged with those inside: each runs once, with the
- * primal values once and the differentials of all rounds beside each other. That works for code of any kind, at any order of
- * derivatives, since it is done when all of them are there:
+ * What does not depend on j can go in front of the loop (licm.c), but where it is in a loop of f, with the
+ * differentials beside it, it stays; and so do the tapes of a reverse pass. Here the loop over j is exchanged
+ * with those inside: each runs once, with the primal values once and the differentials of all rounds beside
+ * each other. That works for code of any kind, at any order of derivatives, since it is done when all of them
+ * are there:
  *
  *     1  loops that lead to a derivative are marked, before calls are inlined
  *     2  all calls in marked loops of few rounds are inlined, in a copy of the function, unless a look into them tells that it would be too much
  *     3  together_vary.c finds out what differs between rounds, and what has to stay in the order of the rounds
  *     4  if that leaves enough in common, together_make.c makes as many rounds at once as are reasonable
  *
- * Recursive functions stay calls, which are made for each round, or keep the loop as it is, if they have a tape. */
+ * Recursive functions stay calls, which are made for each round, or keep the loop as it is, if they have a
+ * tape. */
 #include "opt/together.h"
 
 #include <limits.h>
@@ -65,8 +68,8 @@ static bool mark_region(Marks *marks, const Region *region) {
     return leads;
 }
 
-/* Loops of a derivative that its function had are not over seeds. Rounds of those have operands in common, which a processor then reads once; a thread of a GPU has no room
- * for the sums of so many rounds. */
+/* Loops of a derivative that its function had are not over seeds. Rounds of those have operands in common,
+ * which a processor then reads once; a thread of a GPU has no room for the sums of so many rounds. */
 static bool may_have_seeds(const Func *func) {
     return func->body && !(func->module->many_threads && (func->flags & FUNC_GENERATED));
 }
@@ -124,7 +127,8 @@ static void make_rounds(Func *func, Inst *loop, int count) {
     arena_free(r.scratch);
 }
 
-/* How many at once; 0: it is not worth while; 1: they follow each other, behind what goes in front of the loop. */
+/* How many at once; 0: it is not worth while; 1: they follow each other, behind what goes in front of the
+ * loop. */
 static int fitting(const Rounds *r, int rounds) {
     bool is_work =
         r->counted * 4 <= r->shared * 3; /* else little is left of it where loops are written out */
@@ -200,7 +204,8 @@ static bool visit_region(Func *func, Region *region) {
     return changed;
 }
 
-/* As far as can be told before calls are inlined: that makes more of what is shared, and at most a few times less of what is to be copied. */
+/* As far as can be told before calls are inlined: that makes more of what is shared, and at most a few times
+ * less of what is to be copied. */
 static bool may_share(Func *func, Inst *loop) {
     Rounds r;
     analyse(&r, func, loop, true);

@@ -1,8 +1,9 @@
 /* The rounds of a loop, made together.
  *
- * What is the same in all rounds is moved in front of the loop, once. Of what varies there is a copy for each round, beside each other: an `if` whose condition
- * is the same for all has the results of all rounds, a loop carries those of all. Where rounds may go different ways, each has the whole construct.
- * Then follows what is late, round by round; the loop is gone. */
+ * What is the same in all rounds is moved in front of the loop, once. Of what varies there is a copy for each
+ * round, beside each other: an `if` whose condition is the same for all has the results of all rounds, a loop
+ * carries those of all. Where rounds may go different ways, each has the whole construct. Then follows what
+ * is late, round by round; the loop is gone. */
 #include "opt/together.h"
 
 typedef struct Making {

@@ -1,11 +1,13 @@
 /* Which rounds of a loop differ in what, and what of a round may be done together with the others.
  *
- * Late is what has to stay in the order of the rounds: what writes memory that was there before the loop, prints, or uses what the round
- * before has left; and whatever depends on that, or works on memory after it. All of that is done at the end, round by round. What comes before it
- * writes nothing but variables and tapes of its own round, and reads nothing that the late part writes, so that rounds cannot notice each other.
+ * Late is what has to stay in the order of the rounds: what writes memory that was there before the loop,
+ * prints, or uses what the round before has left; and whatever depends on that, or works on memory after it.
+ * All of that is done at the end, round by round. What comes before it writes nothing but variables and tapes
+ * of its own round, and reads nothing that the late part writes, so that rounds cannot notice each other.
  *
- * What varies is found by going on from the counter: the result of an instruction with an operand that varies; a variable in which something
- * that varies is stored, and a tape on which it is kept; what is written where rounds may go different ways. */
+ * What varies is found by going on from the counter: the result of an instruction with an operand that
+ * varies; a variable in which something that varies is stored, and a tape on which it is kept; what is
+ * written where rounds may go different ways. */
 #include "opt/together.h"
 
 bool rounds_vary(const Rounds *r, const Val *v) {
@@ -289,7 +291,8 @@ void rounds_weigh_func(Rounds *r, const bool *varies, double often, bool apart) 
     for (Inst *inst = body->first; inst != body->last; inst = inst->next) weigh(r, inst, often, apart);
 }
 
-/* What would be in the place of the call, by which of its operands vary. What it writes is taken for variables of its own. */
+/* What would be in the place of the call, by which of its operands vary. What it writes is taken for
+ * variables of its own. */
 static void weigh_inside(Rounds *r, const Inst *call, double often, bool apart) {
     Func *callee = call->callee;
     Rounds inside = {.func = callee, .scratch = r->scratch, .caller = r, .guesses = true, .left = r->left};

@@ -2,9 +2,11 @@
  *
  *     for (i ..) { g[i] += x; g[n] += y; }           t = 0; for (i ..) { g[i] += x; t += y; } g[n] += t;
  *
- * Parameters of each item and those that all share may lie in one buffer, and so do their derivatives. Whether g[n] is one of the g[i] nobody can tell, but it does not matter: they are sums, and no order of
- * them was ever written. LLVM, which does not know that, has each round wait for the one before in memory. Where there is no other sum in the buffer, it keeps the total in a register itself. All else that the loop does
- * in buffers was found to be apart from this one (apart.c). */
+ * Parameters of each item and those that all share may lie in one buffer, and so do their derivatives.
+ * Whether g[n] is one of the g[i] nobody can tell, but it does not matter: they are sums, and no order of
+ * them was ever written. LLVM, which does not know that, has each round wait for the one before in memory.
+ * Where there is no other sum in the buffer, it keeps the total in a register itself. All else that the loop
+ * does in buffers was found to be apart from this one (apart.c). */
 #include "opt.h"
 
 enum { MOST_TOTALS = 64 };

@@ -7,11 +7,14 @@
  *     for (k) square += (gather(item.x[k]) - mean)^2               for (k) mean += x[k] / n
  *                                                                  for (k) square += (x[k] - mean)^2
  *
- * An array that is part of what an item is given lies in a buffer, one behind the other for items that follow each other: what lanes have of one of its elements are numbers at a distance, which are read one by one.
- * Where a loop around the one over its elements reads them again in every round, or another loop comes after it, they are read once before, into an array that has a row of lanes for each.
+ * An array that is part of what an item is given lies in a buffer, one behind the other for items that follow
+ * each other: what lanes have of one of its elements are numbers at a distance, which are read one by one.
+ * Where a loop around the one over its elements reads them again in every round, or another loop comes after
+ * it, they are read once before, into an array that has a row of lanes for each.
  *
- * Nothing may write to the buffer meanwhile. It is one that is only read, but its memory may be that of another: what is written in these loops must have been found to lie elsewhere, which is
- * asked before items are done together (lanes_apart.c). */
+ * Nothing may write to the buffer meanwhile. It is one that is only read, but its memory may be that of
+ * another: what is written in these loops must have been found to lie elsewhere, which is asked before items
+ * are done together (lanes_apart.c). */
 #include "opt.h"
 
 enum { MOST_ELEMENTS = 64 }; /* of an array */
@@ -47,7 +50,8 @@ static bool is_short(const Val *array) {
            type_is_scalar(type->args[0]) && type_length(type) <= MOST_ELEMENTS;
 }
 
-/* That is only read, and of which it is an element, or a part that is the same in all of them: where that is known, the array is there to be read, whether rounds come to that or not. NULL: it is another. */
+/* That is only read, and of which it is an element, or a part that is the same in all of them: where that is
+ * known, the array is there to be read, whether rounds come to that or not. NULL: it is another. */
 static Val *buffer_of(Val *array) {
     const Inst *part = array->inst;
     while (part->op == OP_field || (part->op == OP_elem && val_is_const(inst_operand(part, 1)))) {

@@ -1,11 +1,13 @@
-/* What is unlikely becomes a function: the copy of a nest of loops that has range checks (range.c). LLVM spends half of its time on such copies otherwise, and more where
- * what it does grows faster than a function; a function that is called in such places alone gets few of its passes (emit/llvm/target.c).
+/* What is unlikely becomes a function: the copy of a nest of loops that has range checks (range.c). LLVM
+ * spends half of its time on such copies otherwise, and more where what it does grows faster than a function;
+ * a function that is called in such places alone gets few of its passes (emit/llvm/target.c).
  *
  *     if likely (all in range) { loops } else { loops with checks }     ->     else { f.unlikely(n, buffer, copy of a) }
  *
- * The other copy must lose nothing by the call. A small local array is in registers where loops over it are written out, which ends where its address goes to a function: what
- * is called gets the address of a copy, and the array is set to that behind the call. The same for small tapes of known size (emit/tape.c), which cannot be copied: code that keeps
- * something on one that may be such stays where it is. */
+ * The other copy must lose nothing by the call. A small local array is in registers where loops over it are
+ * written out, which ends where its address goes to a function: what is called gets the address of a copy,
+ * and the array is set to that behind the call. The same for small tapes of known size (emit/tape.c), which
+ * cannot be copied: code that keeps something on one that may be such stays where it is. */
 #include "opt/opt.h"
 
 enum {

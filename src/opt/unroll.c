@@ -1,21 +1,23 @@
 /* Loops that ask for it are replaced by copies of their bodies.
  *
- * How often a loop runs is found by running it, on the constants that are known: the condition is computed by folding,
- * and carried values as far as it depends on them. A loop that runs a known number of times becomes that many copies
- * of condition and body, each with the values of the one before. Copies are folded on the way, so that inner loops see
- * constants, and are looked at in their turn.
+ * How often a loop runs is found by running it, on the constants that are known: the condition is computed by
+ * folding, and carried values as far as it depends on them. A loop that runs a known number of times becomes
+ * that many copies of condition and body, each with the values of the one before. Copies are folded on the
+ * way, so that inner loops see constants, and are looked at in their turn.
  *
  * Breaks and continues of the loop leave blocks: one around everything, one around each body.
  *
  *   block #1 { condition; block #2 { body } step; condition; block #3 { body } step; ... }
  *
- * [ForceUnroll(n)] with a number of iterations that is not known makes n copies, each under the test of the condition,
- * with the loop itself behind them for the rest. Without n there is a warning, and the loop stays.
+ * [ForceUnroll(n)] with a number of iterations that is not known makes n copies, each under the test of the
+ * condition, with the loop itself behind them for the rest. Without n there is a warning, and the loop stays.
  *
- * A processor gains nothing from long straight code, and code generators take time that grows with its square: there, a loop whose copies would
- * be more than a few hundred instructions stays one, and its inner loops are looked at by themselves. A GPU keeps arrays in registers by it.
+ * A processor gains nothing from long straight code, and code generators take time that grows with its
+ * square: there, a loop whose copies would be more than a few hundred instructions stays one, and its inner
+ * loops are looked at by themselves. A GPU keeps arrays in registers by it.
  *
- * For a GPU, short loops that add to shared memory ask for it as well: sums that follow each other are shared among threads. */
+ * For a GPU, short loops that add to shared memory ask for it as well: sums that follow each other are shared
+ * among threads. */
 #include "opt.h"
 
 #define MAX_TRIPS     4096
@@ -55,8 +57,8 @@ static void set_known(Unroll *u, const Val *v, Val *constant) {
     u->when[v->id] = u->now;
 }
 
-/* The constant that v is in this iteration, or NULL. Values of nested constructs are not followed, nor are very long
- * chains. */
+/* The constant that v is in this iteration, or NULL. Values of nested constructs are not followed, nor are
+ * very long chains. */
 static Val *evaluate(Unroll *u, Val *v, int depth) {
     v = ir_resolve(v);
     if (v->kind == VAL_const) return v;
@@ -253,7 +255,8 @@ static void copy_all(Unroll *u, Builder *b, Inst *outer, Val **carried, int trip
     if (outer) build_yield(b, carried, loop->nargs);
 }
 
-/* Some iterations, each under its test, then the loop for the rest. Gives the carried values after all of it. */
+/* Some iterations, each under its test, then the loop for the rest. Gives the carried values after all of
+ * it. */
 static void copy_guarded(Builder *b, Inst *loop, Inst *outer, Val **carried, int64_t trips) {
     if (trips == 0) {
         CloneMap map = {.module = b->func->module, .func = b->func};

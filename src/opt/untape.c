@@ -1,5 +1,6 @@
-/* Arrays that a tape keeps although they are there still. What the way there hands to the way back goes by the tape; where both have become parts of one function, an array that nobody
- * writes to any more need not go anywhere.
+/* Arrays that a tape keeps although they are there still. What the way there hands to the way back goes by
+ * the tape; where both have become parts of one function, an array that nobody writes to any more need not go
+ * anywhere.
  *
  *     base = tape_grow 32                                        the second array is the first
  *     for (i = 0; i < 32; i++) tape_store base + i, a[i]
@@ -7,8 +8,9 @@
  *     for (i = 0; i < 32; i++) b[i] = tape_load base + i
  *     tape_shrink 32
  *
- * All of that stands in one region that runs once, so that what stands behind runs later. The tape shrinks by as much as it no longer grows, at the first place behind the second loop where it
- * does: what else it holds then is what it held before, or more. */
+ * All of that stands in one region that runs once, so that what stands behind runs later. The tape shrinks by
+ * as much as it no longer grows, at the first place behind the second loop where it does: what else it holds
+ * then is what it held before, or more. */
 #include "opt.h"
 
 /* A loop over all of an array, which puts it on a tape or takes it from there. */

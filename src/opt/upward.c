@@ -1,17 +1,22 @@
-/* Loops of a reverse pass count down, since it undoes the last round first. Where no round touches what another does, any order will do, and
- * the loop counts up: then compilers vectorise it without turning every vector round.
+/* Loops of a reverse pass count down, since it undoes the last round first. Where no round touches what
+ * another does, any order will do, and the loop counts up: then compilers vectorise it without turning every
+ * vector round.
  *
  *     left = 32; while (0 < left) { it = left - 1; dw[it] += x[it] * g; left = it; }
  *     it = 0; while (it < 32) { dw[it] += x[it] * g; it = it + 1; }
  *
- * That is so if all that is written, and all else that might be the same memory, is an element whose index is the number of the round, of arrays of one
- * and the same type: such arrays are the same or have nothing in common. The number has a constant limit within the arrays, since indices out of
- * range all mean the last element. What else is carried are sums that nobody wrote an order of.
+ * That is so if all that is written, and all else that might be the same memory, is an element whose index is
+ * the number of the round, of arrays of one and the same type: such arrays are the same or have nothing in
+ * common. The number has a constant limit within the arrays, since indices out of range all mean the last
+ * element. What else is carried are sums that nobody wrote an order of.
  *
- * Sums in memory (what is read, added to in any order and put back, or atomic operations whose result nobody uses) have no order either. In functions that autodiff has made those in buffers go to
- * derivatives, while what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer stays as it is.
+ * Sums in memory (what is read, added to in any order and put back, or atomic operations whose result nobody
+ * uses) have no order either. In functions that autodiff has made those in buffers go to derivatives, while
+ * what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer
+ * stays as it is.
  *
- * Loops around loops are turned as well, for the sake of those inside: LLVM tests before the outer one whether what the inner one reads and writes might be the same memory, but only if it counts up. */
+ * Loops around loops are turned as well, for the sake of those inside: LLVM tests before the outer one
+ * whether what the inner one reads and writes might be the same memory, but only if it counts up. */
 #include "opt.h"
 
 enum { MOST_ACCESSES = 48 };
@@ -75,7 +80,8 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
 
 static bool is_free_sum(const Upward *u, const Inst *loop, int index);
 
-/* Is it the value with something added to it, or subtracted, by this loop or one inside, that nobody else sees? */
+/* Is it the value with something added to it, or subtracted, by this loop or one inside, that nobody else
+ * sees? */
 static bool adds_to(const Upward *u, const Val *sum, const Val *value) {
     if (sum == value) return u->uses[value->id] == 1;
     if (sum->kind != VAL_inst || u->uses[sum->id] != 1) return false;

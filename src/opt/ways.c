@@ -1,4 +1,5 @@
-/* Ways: a loop that carries derivatives along (autodiff/along.c) goes one way or the other, where elsewhere numbers are chosen.
+/* Ways: a loop that carries derivatives along (autodiff/along.c) goes one way or the other, where elsewhere
+ * numbers are chosen.
  *
  *     d = (none ? 0 : x) * (all ? 1 : 0.5);      if (none) d = 0; else if (all) d = x; else d = x * 0.5;
  *
@@ -6,10 +7,13 @@
  *
  *     if (a < b) d = 0, e = x; else if (b < a) d = x, e = 0; else d = x * 0.5, e = x * 0.5;
  *
- * Such a loop waits for its own number from round to round. A round goes the way of the one before, as a rule: a branch is foreseen, and what follows from it is done while the number is on its way,
- * where a choice waits for its condition and for both sides. LLVM chooses nevertheless, unless it is told that a way is likely: all of these are called that (inst_goes_ways, too).
+ * Such a loop waits for its own number from round to round. A round goes the way of the one before, as a
+ * rule: a branch is foreseen, and what follows from it is done while the number is on its way, where a choice
+ * waits for its condition and for both sides. LLVM chooses nevertheless, unless it is told that a way is
+ * likely: all of these are called that (inst_goes_ways, too).
  *
- * What ends the loop also ends the round. If one way of an `if` gives nothing but constants, the rest of the round is done on either way, and little of it is left on this one.
+ * What ends the loop also ends the round. If one way of an `if` gives nothing but constants, the rest of the
+ * round is done on either way, and little of it is left on this one.
  *
  *     if (c) { s = 1; } else { s = ..; }  y = y * s;      if (c) {} else { s = ..; y = y * s; }
  *

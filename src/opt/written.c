@@ -3,15 +3,21 @@
  *     for (r = 0; r < 3; r++)
  *         for (c = 0; c <= r; c++) { ... for (k = 0; k < c; k++) s -= l[r][k] * l[c][k]; ... }
  *
- * In copies every index is a constant, so that the array is numbers, of which nothing is kept but what the reverse needs. Loops keep what they overwrite, and those inside, if the number of
- * their rounds differs, where they have kept it: compilers that write out the loops of the derivative do not see through that. And the loop around can become vectors once it is arithmetic alone.
+ * In copies every index is a constant, so that the array is numbers, of which nothing is kept but what the
+ * reverse needs. Loops keep what they overwrite, and those inside, if the number of their rounds differs,
+ * where they have kept it: compilers that write out the loops of the derivative do not see through that. And
+ * the loop around can become vectors once it is arithmetic alone.
  *
- * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c). An array is numbers only if all loops that choose among its elements are written out; unless it is made as a whole, such as an item of a
- * buffer, and only read, when it may stay what it is. Nests
- * over buffers alone stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of buffers are vectors as they are.
+ * Which loops go on as constants tell, and how long they are then, is found by running them (ir/inrange.c).
+ * An array is numbers only if all loops that choose among its elements are written out; unless it is made as
+ * a whole, such as an item of a buffer, and only read, when it may stay what it is. Nests over buffers alone
+ * stay, unless the rounds of a loop inside differ in number: what others keep has its place, and rows of
+ * buffers are vectors as they are.
  *
- * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than number by number. In C they stay if they compute exp and the like, of which there are vectors in loops alone. Those with loops inside that differ may be long, such as factors of 6 x 6; but
- * not over weights that many items share, as each of these then has a sum of its own, and there are too few registers for those. */
+ * Nests whose rounds are alike gain while they are short: longer ones compilers do by rows, better than
+ * number by number. In C they stay if they compute exp and the like, of which there are vectors in loops
+ * alone. Those with loops inside that differ may be long, such as factors of 6 x 6; but not over weights that
+ * many items share, as each of these then has a sum of its own, and there are too few registers for those. */
 #include "opt.h"
 
 enum {
@@ -86,7 +92,8 @@ static bool is_of_all_rounds(const Nest *nest, const Inst *elem) {
     return around && !inst_contains(around, ir_root(elem->args[0]));
 }
 
-/* It reads what is the same in all rounds of a loop around the nest, or whoever calls the function: a call that is given nothing but numbers of the nest, and something by address. */
+/* It reads what is the same in all rounds of a loop around the nest, or whoever calls the function: a call
+ * that is given nothing but numbers of the nest, and something by address. */
 static bool reads_shared(const Nest *nest, const Inst *inst) {
     bool has_memory = false;
     if (inst->op == OP_elem) return is_of_all_rounds(nest, inst);
@@ -147,7 +154,8 @@ static void note_filled(void *user, Inst *inst) {
     }
 }
 
-/* A variable, or in C a parameter: the derivative is a part of a loop over items only if all that it is given are numbers then. */
+/* A variable, or in C a parameter: the derivative is a part of a loop over items only if all that it is given
+ * are numbers then. */
 static bool is_array(const Writing *w, const Val *root) {
     return root->kind == VAL_inst ? root->inst->op == OP_var
                                   : w->for_source && root->kind == VAL_param && !root->region->owner;

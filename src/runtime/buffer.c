@@ -1,5 +1,5 @@
-/* Buffers with a header in front of the data, whose first four bytes are the counter. The header is padded so that the
- * data is aligned for the widest vectors. */
+/* Buffers with a header in front of the data, whose first four bytes are the counter. The header is padded so
+ * that the data is aligned for the widest vectors. */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Kernels over a pool of threads. Groups are numbered x fastest; workers take runs of consecutive groups until none are
- * left. The calling thread is a worker itself, so with one worker everything happens there, in order. Workers look
- * between two runs of groups whether the dispatch failed or was told to stop; that it was told, the kernel notices as well. */
+/* Kernels over a pool of threads. Groups are numbered x fastest; workers take runs of consecutive groups
+ * until none are left. The calling thread is a worker itself, so with one worker everything happens there, in
+ * order. Workers look between two runs of groups whether the dispatch failed or was told to stop; that it was
+ * told, the kernel notices as well. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>

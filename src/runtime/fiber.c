@@ -1,14 +1,15 @@
-/* Groups whose threads wait for each other. Each thread of a group, or several that are lanes of vectors (opt/lanes.c), is a fiber with a
- * stack of its own; all fibers of a group
- * take turns on one thread of the machine and give way at barriers only. When every fiber has run once, either all are
- * waiting, and the next round begins, or all are done. A mixture means that the barrier was not reached by all threads,
- * which is an error in the program.
+/* Groups whose threads wait for each other. Each thread of a group, or several that are lanes of vectors
+ * (opt/lanes.c), is a fiber with a stack of its own; all fibers of a group take turns on one thread of the
+ * machine and give way at barriers only. When every fiber has run once, either all are waiting, and the next
+ * round begins, or all are done. A mixture means that the barrier was not reached by all threads, which is an
+ * error in the program.
  *
- * A fiber is started as a ucontext; after that, switching is by setjmp and longjmp, which unlike swapcontext make no system
- * call.
+ * A fiber is started as a ucontext; after that, switching is by setjmp and longjmp, which unlike swapcontext
+ * make no system call.
  *
- * Fibers are made once and reused: when a fiber's thread of the program ends, the fiber waits for the next group.
- * After an error the fibers of the group stand somewhere inside the program; they are made anew before their next use. */
+ * Fibers are made once and reused: when a fiber's thread of the program ends, the fiber waits for the next
+ * group. After an error the fibers of the group stand somewhere inside the program; they are made anew before
+ * their next use. */
 #undef _FORTIFY_SOURCE /* its longjmp refuses to go to another stack */
 #include "runtime/thread.h"
 #include <stdio.h>
@@ -222,8 +223,8 @@ static bool is_complete(const FiberSet *set, int first, int end, const RtFiber *
     return true;
 }
 
-/* One of those who meet next: who named others, if all of them are here; else the place that comes first in the program: who is
- * behind catches up, so that branches and loops end together. NULL: nobody waits. */
+/* One of those who meet next: who named others, if all of them are here; else the place that comes first in
+ * the program: who is behind catches up, so that branches and loops end together. NULL: nobody waits. */
 static const RtFiber *next_meeting(const FiberSet *set, int first, int end) {
     const RtFiber *next = NULL;
     for (int i = first; i < end; i++) {
@@ -254,8 +255,8 @@ static bool hold_meeting(FiberSet *set, int first, int end) {
     return true;
 }
 
-/* Until all of its fibers wait for the group, or have ended. When a meeting is held nobody runs: all that met before have
- * read what they wanted. */
+/* Until all of its fibers wait for the group, or have ended. When a meeting is held nobody runs: all that met
+ * before have read what they wanted. */
 static bool run_wave(FiberSet *set, int first, int end) {
     do {
         for (int i = first; i < end; i++) {

@@ -1,8 +1,8 @@
 /* A GPU: NVIDIA's driver, opened by dlopen, so that nobody who has none needs it; memory, copies, code.
  *
- * The context is the device's primary one, which other libraries in the process use as well: their pointers are good here, and ours there. It is
- * made current for the time of a call. Everything happens on one stream, of our own or of others, and calls wait until it is done, except where
- * kernels are queued. */
+ * The context is the device's primary one, which other libraries in the process use as well: their pointers
+ * are good here, and ours there. It is made current for the time of a call. Everything happens on one stream,
+ * of our own or of others, and calls wait until it is done, except where kernels are queued. */
 #include "runtime/gpu.h"
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -154,7 +154,8 @@ bool gpu_room_fit(Gpu *gpu, GpuRoom *room, size_t size) {
     return true;
 }
 
-/* Behind what is queued, which need not be waited for: the driver has taken what is in plain memory when the call returns. */
+/* Behind what is queued, which need not be waited for: the driver has taken what is in plain memory when the
+ * call returns. */
 bool gpu_write(Gpu *gpu, uint64_t to, const void *from, size_t size) {
     if (size == 0) return true;
     return enter(gpu) && leave(gpu, CALL(gpu, cuMemcpyHtoDAsync_v2, (to, from, size, gpu->stream)) &&
@@ -189,7 +190,8 @@ static bool run_init(Gpu *gpu, const GpuCode *code, const char *name) {
            wait_for(gpu);
 }
 
-/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too. Nobody knows how deep a recursion goes. */
+/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too.
+ * Nobody knows how deep a recursion goes. */
 static bool make_stack(Gpu *gpu, const GpuCode *code) {
     int own = 0;
     return CALL(gpu, cuFuncGetAttribute, (&own, LOCAL_SIZE, code->function)) &&

@@ -64,7 +64,8 @@ bool gpu_room_fit(Gpu *gpu, GpuRoom *room, size_t size);
 #define CALL(gpu, name, args) gpu_done(gpu, #name, (gpu)->cuda.name args)
 
 /* ---- nvrtc.c */
-/* Machine code, or PTX where the compiler does not know the GPU; it stays the GPU's. NULL: the error says why. */
+/* Machine code, or PTX where the compiler does not know the GPU; it stays the GPU's. NULL: the error says
+ * why. */
 const char *gpu_compile(Gpu *gpu, const GpuSource *source);
 void gpu_forget_images(Gpu *gpu);
 

@@ -1,8 +1,9 @@
 /* A kernel on a GPU, from launch to end.
  *
- * Kernels tell by their RtHost how it went: what they printed, why they failed, and whether the memory for tapes or for output was too small. In
- * that case nothing of what they did counts: what they may have written is put back as it was, they get more memory, and run again. While a kernel
- * runs, this thread looks whether it is to stop, and tells it. */
+ * Kernels tell by their RtHost how it went: what they printed, why they failed, and whether the memory for
+ * tapes or for output was too small. In that case nothing of what they did counts: what they may have written
+ * is put back as it was, they get more memory, and run again. While a kernel runs, this thread looks whether
+ * it is to stop, and tells it. */
 #include "runtime/gpu.h"
 #include "runtime/thread.h"
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* Tensors that the program makes. Those of a call are freed when it ends, but for what it returns, which is the caller's; those of a dispatch
- * when the thread that has made them is done with it; those that constants hold with the runtime.
+/* Tensors that the program makes. Those of a call are freed when it ends, but for what it returns, which is
+ * the caller's; those of a dispatch when the thread that has made them is done with it; those that constants
+ * hold with the runtime.
  *
  * Their memory is of malloc, and begins with the counter, so that the caller knows what to free. */
 #include "runtime/thread.h"

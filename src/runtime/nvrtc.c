@@ -1,6 +1,7 @@
-/* CUDA C++ to machine code by NVRTC, which every CUDA toolkit has, and which frameworks bring along. What was compiled stays as long as the GPU is
- * open: a program that is loaded again, or a kernel that another program has as well, takes no time. For later runs a cache keeps it, found by all that it depends on: the
- * text, the options, the kind of GPU, and which compiler it was. */
+/* CUDA C++ to machine code by NVRTC, which every CUDA toolkit has, and which frameworks bring along. What was
+ * compiled stays as long as the GPU is open: a program that is loaded again, or a kernel that another program
+ * has as well, takes no time. For later runs a cache keeps it, found by all that it depends on: the text, the
+ * options, the kind of GPU, and which compiler it was. */
 #define _GNU_SOURCE /* dladdr */
 #include "runtime/gpu.h"
 #include <dlfcn.h>

@@ -1,7 +1,8 @@
-/* printf of the program. The format is C's; a conversion takes the next value, whatever its type, and converts it if the
- * two do not fit, so that no format can do harm. A vector prints its lanes with the same conversion, separated by ", ".
- * A conversion that finds no value, or that is unknown, is printed as it stands. Text is put together first and
- * written at once, so that output of different threads is never mixed within a call. */
+/* printf of the program. The format is C's; a conversion takes the next value, whatever its type, and
+ * converts it if the two do not fit, so that no format can do harm. A vector prints its lanes with the same
+ * conversion, separated by ", ". A conversion that finds no value, or that is unknown, is printed as it
+ * stands. Text is put together first and written at once, so that output of different threads is never mixed
+ * within a call. */
 #include "runtime/thread.h"
 #include <errno.h>
 #include <math.h>
@@ -71,7 +72,8 @@ static int64_t clamp_to_integer(double real) {
     return (int64_t)real;
 }
 
-/* As C would see it after its promotions: 32-bit values wrap to 32 bits of the signedness that the conversion has. */
+/* As C would see it after its promotions: 32-bit values wrap to 32 bits of the signedness that the conversion
+ * has. */
 static int64_t as_signed(RtPrintKind kind, uint64_t bits) {
     if (kind == RT_PRINT_double) return clamp_to_integer(as_double(kind, bits));
     if (kind == RT_PRINT_uint) return (int32_t)(uint32_t)bits;

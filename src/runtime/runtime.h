@@ -1,12 +1,13 @@
 /* runtime: what emitted programs stand on: threads, kernels over groups, tapes, output, errors, buffers.
  *
- * A Runtime belongs to one session (or, in a program linked with libslope-rt, to one module). Threads that run emitted
- * code get an RtThread each, kept until the thread or the runtime ends; tapes and fiber stacks in it are reused from call
- * to call. There are no globals: a thread finds its RtThread by a key of its Runtime.
+ * A Runtime belongs to one session (or, in a program linked with libslope-rt, to one module). Threads that
+ * run emitted code get an RtThread each, kept until the thread or the runtime ends; tapes and fiber stacks in
+ * it are reused from call to call. There are no globals: a thread finds its RtThread by a key of its Runtime.
  *
- * Errors. `abort`, a tape that grew past the limit, a stack that is full and a barrier that not all threads of a group
- * reach end the call or dispatch at once: control returns to rt_call or runtime_dispatch by longjmp, memory of the thread is reclaimed,
- * and the message waits in the runtime until somebody takes it. */
+ * Errors. `abort`, a tape that grew past the limit, a stack that is full and a barrier that not all threads
+ * of a group reach end the call or dispatch at once: control returns to rt_call or runtime_dispatch by
+ * longjmp, memory of the thread is reclaimed, and the message waits in the runtime until somebody takes
+ * it. */
 #ifndef SLOPE_RUNTIME_H
 #define SLOPE_RUNTIME_H
 
@@ -35,13 +36,14 @@ void runtime_free(Runtime *runtime);               /* no call or dispatch may be
 int runtime_workers(const Runtime *runtime);
 void runtime_stop(Runtime *runtime, bool stop); /* true: dispatches, and calls that answer, end soon */
 void runtime_mute(Runtime *runtime, bool mute); /* true: what programs print is dropped */
-/* The first error since this was last asked, or NULL. The text is the caller's, to be freed. Errors of dispatches and of
- * calls between runtime_answer(true) and (false) come first; those of other calls, which somebody made by address, can be
- * asked for alone. */
+/* The first error since this was last asked, or NULL. The text is the caller's, to be freed. Errors of
+ * dispatches and of calls between runtime_answer(true) and (false) come first; those of other calls, which
+ * somebody made by address, can be asked for alone. */
 char *runtime_take_error(Runtime *runtime);
 char *runtime_take_answer(Runtime *runtime);
 char *runtime_take_stray(Runtime *runtime);
-/* The places where an index was out of range since this was last asked. Whoever asks sets their counts to zero. */
+/* The places where an index was out of range since this was last asked. Whoever asks sets their counts to
+ * zero. */
 RtSite *runtime_take_outside(Runtime *runtime);
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
 
@@ -49,7 +51,8 @@ uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, ke
 /* rt_call with a runtime that is there. False: it was ended by an error. */
 bool runtime_call(Runtime *runtime, void (*body)(const RtContext *context, void *const *args),
                   void *const *args);
-/* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to stop. */
+/* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to
+ * stop. */
 bool runtime_answer(Runtime *runtime, bool answer);
 
 /* ---- stack.c */
@@ -60,13 +63,15 @@ bool stack_call(DeepStack *stack, void (*body)(void *user), void *user);
 void stack_free(DeepStack *stack);
 
 /* ---- dispatch.c */
-/* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it, or runtime_stop, of which there
- * is no message. */
+/* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it, or runtime_stop,
+ * of which there is no message. */
 bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args);
 
 /* ---- sums.c */
-/* Which of the buffers that it adds to are too large for copies, by bits in the order of RtKernel.sums, so that code which adds to them atomically is to be run instead. It depends
- * on the dispatch, not on the number of workers, but that one worker needs no such code. Run in spite of that, the kernel runs on one worker alone. */
+/* Which of the buffers that it adds to are too large for copies, by bits in the order of RtKernel.sums, so
+ * that code which adds to them atomically is to be run instead. It depends on the dispatch, not on the number
+ * of workers, but that one worker needs no such code. Run in spite of that, the kernel runs on one worker
+ * alone. */
 uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3],
                             void *const *args);
 
@@ -82,7 +87,8 @@ uint32_t *runtime_buffer_counter(RtBuffer buffer);
 typedef struct Gpu Gpu;
 typedef struct GpuCode GpuCode;
 
-/* Keeps what was compiled for those who ask for the very same again, in this run or a later one. It may forget. */
+/* Keeps what was compiled for those who ask for the very same again, in this run or a later one. It may
+ * forget. */
 typedef struct GpuCache {
     void *user;
     /* To be freed; NULL: it does not have it. */
@@ -124,7 +130,8 @@ uint64_t gpu_variable(Gpu *gpu, const GpuCode *code, const char *name);
 
 /* ---- nvrtc.c */
 bool gpu_has_nvrtc(void);
-/* PTX for GPUs of that compute capability (70 is 7.0) and later, by NVRTC; no GPU is needed. To be freed; NULL: the reason is in `error`. */
+/* PTX for GPUs of that compute capability (70 is 7.0) and later, by NVRTC; no GPU is needed. To be freed;
+ * NULL: the reason is in `error`. */
 char *gpu_make_ptx(const GpuSource *source, int capability, char *error, size_t room);
 
 /* ---- gpurun.c */
@@ -141,8 +148,9 @@ typedef struct GpuRun {
     int nwritten;
 } GpuRun;
 
-/* Launches it and waits until it is done; prints what it printed. False: an error, which is the runtime's as well as one of a dispatch (the program's own,
- * or that of a call), or it was stopped, of which there is no message. */
+/* Launches it and waits until it is done; prints what it printed. False: an error, which is the runtime's as
+ * well as one of a dispatch (the program's own, or that of a call), or it was stopped, of which there is no
+ * message. */
 bool gpu_run(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run);
 /* Launches it behind what was queued before, and does not wait. Not for code that may have to run again. */
 bool gpu_can_queue(const GpuCode *code);

@@ -1,10 +1,11 @@
-/* Stacks of our own. A program that calls itself runs on a deep one, whoever calls it from whichever thread: a large range of
- * addresses that is filled with memory as it is touched. Functions that may call themselves compare their frame with the
- * limit in the context and come to rt_stack when they are below it; the last part of the stack is kept for what they
- * call themselves and for finding out how deep they are.
+/* Stacks of our own. A program that calls itself runs on a deep one, whoever calls it from whichever thread:
+ * a large range of addresses that is filled with memory as it is touched. Functions that may call themselves
+ * compare their frame with the limit in the context and come to rt_stack when they are below it; the last
+ * part of the stack is kept for what they call themselves and for finding out how deep they are.
  *
- * How deep: the first function that arrives is remembered and goes on. When the same function arrives again, further
- * down, the distance of the two frames is what one level takes, and the whole stack divided by it is the depth. */
+ * How deep: the first function that arrives is remembered and goes on. When the same function arrives again,
+ * further down, the distance of the two frames is what one level takes, and the whole stack divided by it is
+ * the depth. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,22 +1,28 @@
 /* Sums in buffers that no two workers share.
  *
- * The groups of a dispatch are cut into chunks, as many as their number and the size of the buffers say, and not that of the workers. A worker that takes a chunk takes copies of all
- * buffers for it, in which every number is -0, which is what x + y leaves alone. What chunks have added up goes to the buffers themselves in the order of chunks, whoever is done first: results
- * are the same to the last bit, however many workers there are.
+ * The groups of a dispatch are cut into chunks, as many as their number and the size of the buffers say, and
+ * not that of the workers. A worker that takes a chunk takes copies of all buffers for it, in which every
+ * number is -0, which is what x + y leaves alone. What chunks have added up goes to the buffers themselves in
+ * the order of chunks, whoever is done first: results are the same to the last bit, however many workers
+ * there are.
  *
  *     chunk   0      1      2   ...
  *     copy    a      b      c          buffer = ((buffer + a) + b) + c ...
  *
- * A worker that comes too early leaves its copies behind and takes others. There are at most two for each worker; if none is left, it waits: the first chunk that is not
- * added yet has copies, so that there is always one who does not. To fill copies and to add them takes as long as they are large, so that there must be enough to do for
- * each. Buffers that are too large are not for this: whoever asks first (runtime_large_sums) runs code that adds to them atomically. */
+ * A worker that comes too early leaves its copies behind and takes others. There are at most two for each
+ * worker; if none is left, it waits: the first chunk that is not added yet has copies, so that there is
+ * always one who does not. To fill copies and to add them takes as long as they are large, so that there must
+ * be enough to do for each. Buffers that are too large are not for this: whoever asks first
+ * (runtime_large_sums) runs code that adds to them atomically. */
 #include "runtime/thread.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks, if there are as many groups: between these, and so many that all copies together have twice as many numbers as the dispatch has threads. */
+/* Chunks, if there are as many groups: between these, and so many that all copies together have twice as many
+ * numbers as the dispatch has threads. */
 enum { FEWEST_CHUNKS = 16, MOST_CHUNKS = 256 };
-/* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch, up to a limit. */
+/* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch, up to a
+ * limit. */
 enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8, MOST_NUMBERS = 4 << 20 };
 enum { ALIGNMENT = 64 };
 

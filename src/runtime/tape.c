@@ -1,13 +1,13 @@
-/* Tapes: the storage of reverse passes. A tape is a set of stacks, one per scalar type, each in an address range of its own
- * that is reserved once, far larger than needed, and filled with memory by the system as it is touched: data does not move,
- * and a push is a comparison and a store. Emitted code does pushes and pops itself and comes here only when a stack
- * has used up what it was granted.
+/* Tapes: the storage of reverse passes. A tape is a set of stacks, one per scalar type, each in an address
+ * range of its own that is reserved once, far larger than needed, and filled with memory by the system as it
+ * is touched: data does not move, and a push is a comparison and a store. Emitted code does pushes and pops
+ * itself and comes here only when a stack has used up what it was granted.
  *
- * Grants are counted against the limit of the runtime. A closed tape keeps its memory and waits in its thread for the
- * next one that is opened; under pressure these waiting ones are given back first.
+ * Grants are counted against the limit of the runtime. A closed tape keeps its memory and waits in its thread
+ * for the next one that is opened; under pressure these waiting ones are given back first.
  *
- * Where address space is short (a limit on the process), ranges are smaller, and a stack that outgrows its range moves to
- * a larger one. */
+ * Where address space is short (a limit on the process), ranges are smaller, and a stack that outgrows its
+ * range moves to a larger one. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,8 +162,8 @@ static void trim_open(RtThread *thread, const RtStack *except) {
         }
 }
 
-/* Counts `wanted` bytes, or if that is too much `needed`, against the limit. Returns how many. Other stacks may
- * have less room afterwards. */
+/* Counts `wanted` bytes, or if that is too much `needed`, against the limit. Returns how many. Other stacks
+ * may have less room afterwards. */
 static int64_t grant(RtThread *thread, const RtStack *stack, int64_t wanted, int64_t needed) {
     if (within_limit(thread->runtime, wanted)) return wanted;
     if (within_limit(thread->runtime, needed)) return needed;

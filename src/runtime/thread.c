@@ -1,7 +1,8 @@
 /* Threads of the machine that run emitted code, and how they come back from an error.
  *
- * A guard is set where the world outside calls in. An error records its message and jumps to the innermost guard; tapes and
- * blocks that were opened behind that guard are closed there, because the frames that would have closed them are gone. */
+ * A guard is set where the world outside calls in. An error records its message and jumps to the innermost
+ * guard; tapes and blocks that were opened behind that guard are closed there, because the frames that would
+ * have closed them are gone. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +155,8 @@ static void say_error(void *user, const char *text) {
     if (write(2, line, size) < 0) return;
 }
 
-/* The runtime of a module that no session owns is made when it is first needed, by whichever thread comes first. */
+/* The runtime of a module that no session owns is made when it is first needed, by whichever thread comes
+ * first. */
 static Runtime *runtime_of(Runtime **slot) {
     _Atomic(Runtime *) *shared = (_Atomic(Runtime *) *)(void *)slot;
     Runtime *runtime = atomic_load(shared);

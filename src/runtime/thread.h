@@ -115,7 +115,8 @@ void made_free(Made **list, uint64_t serial); /* those that were made after that
 /* stack.c */
 char *stack_map(size_t size); /* with a guard page below; NULL: no memory */
 void stack_unmap(char *stack, size_t size);
-/* Runs body(user) on the deep stack of the thread, or where it is if that is there already. False: no memory for it. */
+/* Runs body(user) on the deep stack of the thread, or where it is if that is there already. False: no memory
+ * for it. */
 bool stack_run(RtThread *thread, void (*body)(void *user), void *user);
 char *
 stack_limit(const RtThread *thread); /* for contexts of the stack at hand; NULL: it is the caller's own */
@@ -145,10 +146,12 @@ void pool_free(Pool *pool);
 Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args, int workers); /* NULL: no memory */
 void sums_free(Sums *sums);
 uint64_t sums_chunk(const Sums *sums); /* how many groups are one */
-/* The arguments for a worker that is the only one, and adds to the buffers themselves; NULL: there are chunks. */
+/* The arguments for a worker that is the only one, and adds to the buffers themselves; NULL: there are
+ * chunks. */
 void *const *sums_direct(const Sums *sums);
 bool sums_are_shared(const Sums *sums); /* some have no copies: only one worker may add to them */
-/* For the next chunk: before its number is known, or there might be no copy left for the one that all wait for. */
+/* For the next chunk: before its number is known, or there might be no copy left for the one that all wait
+ * for. */
 typedef enum SumsTaken { SUMS_taken, SUMS_over, SUMS_no_memory } SumsTaken;
 SumsTaken sums_take(Sums *sums, SumCopy **out);
 void sums_give(Sums *sums, SumCopy *copy);   /* it was not needed */

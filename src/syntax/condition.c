@@ -1,5 +1,5 @@
-/* The arithmetic of #if and #elif: 64-bit integers, unsigned where an operand is. A name that is no macro counts as 0,
- * with a warning, unless the value does not matter (`defined(X) && X > 3`). */
+/* The arithmetic of #if and #elif: 64-bit integers, unsigned where an operand is. A name that is no macro
+ * counts as 0, with a warning, unless the value does not matter (`defined(X) && X > 3`). */
 #include "syntax/parser.h"
 
 enum { MAX_CONDITION_DEPTH = 200 };

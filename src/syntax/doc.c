@@ -1,7 +1,7 @@
 /* Documentation comments: of what stands before a declaration, the first sentence.
  *
- * Comments leave no tokens; the documentation of a declaration is found, by who asks for it, by looking back in the text from its
- * first token. */
+ * Comments leave no tokens; the documentation of a declaration is found, by who asks for it, by looking back
+ * in the text from its first token. */
 #include "syntax/parser.h"
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }

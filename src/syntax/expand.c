@@ -1,12 +1,12 @@
 /* Expanding macros, as the C standard describes it.
  *
- * Tokens to be read next stand in frames, a stack: the body of each macro being expanded, its parameters replaced, and
- * under all of them the file. While its frame is there a macro is active, and its name, met meanwhile, is painted: it
- * stays a plain name for ever. This is what keeps recursion finite; that the result is finite does not keep
- * it small, hence MAX_PRODUCED.
+ * Tokens to be read next stand in frames, a stack: the body of each macro being expanded, its parameters
+ * replaced, and under all of them the file. While its frame is there a macro is active, and its name, met
+ * meanwhile, is painted: it stays a plain name for ever. This is what keeps recursion finite; that the result
+ * is finite does not keep it small, hence MAX_PRODUCED.
  *
- * An argument is expanded alone before it replaces its parameter: the frames below and the file are out of its reach
- * (`floor`, `isolated`). Next to `#` and `##` it is taken as written. */
+ * An argument is expanded alone before it replaces its parameter: the frames below and the file are out of
+ * its reach (`floor`, `isolated`). Next to `#` and `##` it is taken as written. */
 #include "syntax/parser.h"
 
 enum { MAX_PRODUCED = 1000000, MAX_CALL_DEPTH = 200 };

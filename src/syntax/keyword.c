@@ -1,5 +1,5 @@
-/* The words of the grammar and the names of built-in types, marked in the table of names once per session, so that
- * to recognise one is to look at a number. */
+/* The words of the grammar and the names of built-in types, marked in the table of names once per session, so
+ * that to recognise one is to look at a number. */
 #include "syntax/parser.h"
 
 typedef struct Word {

@@ -1,9 +1,9 @@
-/* From text to tokens, one at a time. Comments and space leave no tokens; what the preprocessor and the parser need
- * of them are the flags line_start and space_before.
+/* From text to tokens, one at a time. Comments and space leave no tokens; what the preprocessor and the
+ * parser need of them are the flags line_start and space_before.
  *
- * The text ends with a NUL byte and has none inside (lex_open sees to it), so that no character needs a test for the
- * end. Bytes that are not UTF-8 give one error for each run of them; a file that is no text at all gives one error
- * and no tokens. Inside comments and strings any bytes may stand. */
+ * The text ends with a NUL byte and has none inside (lex_open sees to it), so that no character needs a test
+ * for the end. Bytes that are not UTF-8 give one error for each run of them; a file that is no text at all
+ * gives one error and no tokens. Inside comments and strings any bytes may stand. */
 #include "syntax/parser.h"
 
 enum { MAX_STRAY = 10 };

@@ -1,7 +1,7 @@
 /* Numbers, strings and characters.
  *
- * A literal with a mistake in it is reported here and still gives a token of its kind, so that the parser has nothing
- * more to say about it. */
+ * A literal with a mistake in it is reported here and still gives a token of its kind, so that the parser has
+ * nothing more to say about it. */
 #include "syntax/parser.h"
 
 #include <math.h>

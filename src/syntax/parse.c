@@ -1,9 +1,9 @@
-/* The parser's own machinery: the current token, what is reported when it is not the one expected, finding one's feet
- * again, nesting, local names; and the entry points of syntax.
+/* The parser's own machinery: the current token, what is reported when it is not the one expected, finding
+ * one's feet again, nesting, local names; and the entry points of syntax.
  *
- * After an error the parser is in panic: nothing more is reported, and every function returns as soon as it can. Panic
- * ends where the next good place is certain: at a closing bracket whose partner is known, or where the next
- * statement or declaration starts. */
+ * After an error the parser is in panic: nothing more is reported, and every function returns as soon as it
+ * can. Panic ends where the next good place is certain: at a closing bracket whose partner is known, or where
+ * the next statement or declaration starts. */
 #include "syntax/parser.h"
 
 /* ---- the current token */
@@ -128,7 +128,8 @@ static int indentation_of(Parser *p, int at) {
     return column_of(p, &p->file->tokens[at]);
 }
 
-/* The brace that was forgotten lies where a '}' at the start of a line stands farther left than the line of its '{'. */
+/* The brace that was forgotten lies where a '}' at the start of a line stands farther left than the line of
+ * its '{'. */
 static int unclosed_brace(Parser *p, int until) {
     VEC(int) open = {0};
     for (int i = 0; i < until; i++) {
@@ -252,7 +253,8 @@ static bool starts_statement(const Token *token) {
     }
 }
 
-/* To what looks like a start, or past the end of what was wrong. Braces are jumped over whole, and end it too. */
+/* To what looks like a start, or past the end of what was wrong. Braces are jumped over whole, and end it
+ * too. */
 static void skip(Parser *p, bool (*starts)(const Token *token)) {
     for (int from = p->at; !parser_at(p, TOKEN_end); parser_advance(p)) {
         if (parser_at(p, TOKEN_brace_close)) break;

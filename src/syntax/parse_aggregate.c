@@ -137,7 +137,8 @@ static bool is_about_this(const Constraint *constraint) {
     return root->kind == EXPR_this_type;
 }
 
-/* `interface I where This : B, This.D == This`: a base, and a __constraint, as is all that is not said of parameters. */
+/* `interface I where This : B, This.D == This`: a base, and a __constraint, as is all that is not said of
+ * parameters. */
 static void make_promises(Parser *p, Decl *interface) {
     Generics *all = interface->generics, *promises = arena_new(p->arena, Generics);
     int kept = 0;
@@ -221,7 +222,8 @@ static bool is_one_open_array(const Decl *block) {
     return block->members.count == 1 && is_open_array(block->members.at[0]);
 }
 
-/* Memory of a buffer: an array of any length alone is a buffer of its own, anything else is what a pointer leads to. */
+/* Memory of a buffer: an array of any length alone is a buffer of its own, anything else is what a pointer
+ * leads to. */
 static Expr *storage_type(Parser *p, Decl *block) {
     Expr *type = reference(p, block), *pointer = expr_new(p->arena, EXPR_pointer_type, block->loc);
     for (int i = 0; i + 1 < block->members.count; i++)

@@ -1,5 +1,5 @@
-/* Declarations: which kind is it? The kinds themselves are in parse_func.c, parse_var.c, parse_aggregate.c and
- * parse_module.c.
+/* Declarations: which kind is it? The kinds themselves are in parse_func.c, parse_var.c, parse_aggregate.c
+ * and parse_module.c.
  *
  *   declaration = prefix ( ";" | struct | enum | interface | extension | typedef | alias | assoc | func | let | init
  *                        | property | subscript | buffer-block | glsl-block | module-declaration | typed ) */
@@ -101,7 +101,8 @@ static void parse_empty(Parser *p, const Prefix *prefix, DeclVec *out) {
     parse_add_decl(out, p, decl);
 }
 
-/* After '}' on the same line: in "int x", "S f(" or "S s;" no variable is declared that is of the type before. */
+/* After '}' on the same line: in "int x", "S f(" or "S s;" no variable is declared that is of the type
+ * before. */
 static bool at_another_declaration(const Parser *p) {
     const Token *next = parser_peek(p, 1);
     return parser_at(p, TOKEN_name) && next->kind == TOKEN_name && !next->line_start;

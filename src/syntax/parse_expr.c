@@ -8,8 +8,8 @@
  *   postfix     = primary { "." name | "->" name | "::" name | "(" arguments ")" | "[" arguments "]" | generic arguments
  *                           | "++" | "--" | "*" where only a type fits | list }
  *
- * The height of the tree is kept (p->height), since later stages recurse over it: chains of operators are loops here and
- * have no natural limit. */
+ * The height of the tree is kept (p->height), since later stages recurse over it: chains of operators are
+ * loops here and have no natural limit. */
 #include "syntax/parser.h"
 
 Expr *parse_error_expr(Parser *p) {

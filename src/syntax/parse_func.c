@@ -109,7 +109,8 @@ static void add_parameters(Parser *p, const Decl *func) {
         parser_add_local(p, name_from(p->syntax->names, "newValue"));
 }
 
-/* The '{' before the statements of a function is missing: they end with a '}' that closes nothing, which goes with them. */
+/* The '{' before the statements of a function is missing: they end with a '}' that closes nothing, which goes
+ * with them. */
 static void skip_open_body(Parser *p, const Decl *func) {
     bool outside = func->parent && func->parent->kind == DECL_module;
     if (!outside || !p->token->line_start) return;

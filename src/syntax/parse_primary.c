@@ -1,4 +1,5 @@
-/* Primary expressions: literals, names, parentheses, lists, and words that look like calls (`fwd_diff(f)`). */
+/* Primary expressions: literals, names, parentheses, lists, and words that look like calls
+ * (`fwd_diff(f)`). */
 #include "syntax/parser.h"
 
 /* ---- literals */

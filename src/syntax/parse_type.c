@@ -1,5 +1,6 @@
-/* Types, generic arguments and parameters, constraints. A type is written as an expression: `float[3]` is an index,
- * `A.B<int>` is generic arguments for a member; only what no expression looks like has nodes of its own.
+/* Types, generic arguments and parameters, constraints. A type is written as an expression: `float[3]` is an
+ * index, `A.B<int>` is generic arguments for a member; only what no expression looks like has nodes of its
+ * own.
  *
  *   type       = { modifier } base { "*" | "[" [ size ] "]" }
  *   declared   = type { "&" type }

@@ -3,7 +3,8 @@
  *   typed      = base-type declarator { "," declarator } ";" | base-type { "*" } name function-rest
  *   declarator = { "*" } name { "[" [ size ] "]" } { ":" semantic } [ "=" initializer ]
  *   let        = ( "let" | "var" ) name [ ":" type ] [ "=" initializer ] { "," ... } ";"
- *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ( ";" | end of the line ) */
+ *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ( ";" | end of the line
+ * ) */
 #include "syntax/parser.h"
 
 static VarFlavour flavour_at(Place place) {
@@ -27,7 +28,8 @@ static void skip_parentheses(Parser *p) {
     parser_close_bracket(p, open);
 }
 
-/* `: register(b0)`, `: packoffset(c0)` and, of ray payloads, `: read(caller)`, `: write(miss)` have no effect. */
+/* `: register(b0)`, `: packoffset(c0)` and, of ray payloads, `: read(caller)`, `: write(miss)` have no
+ * effect. */
 static bool at_placement(const Parser *p) {
     if (p->token->kind != TOKEN_name || parser_peek(p, 1)->kind != TOKEN_paren_open) return false;
     const char *word = p->token->name->text;
@@ -135,7 +137,8 @@ static bool is_function(const Parser *p, int stars) {
     return token_is_identifier(name) && (next == TOKEN_paren_open || next == TOKEN_less);
 }
 
-/* No name after the type: `S(int x) { }` inside S, a constructor as C++ writes it, or `f(x);`, a statement. */
+/* No name after the type: `S(int x) { }` inside S, a constructor as C++ writes it, or `f(x);`, a
+ * statement. */
 static bool complain_of_call(Parser *p, Place place, const Expr *type) {
     if (place == PLACE_local || !parser_at(p, TOKEN_paren_open)) return false;
     bool constructor = type->kind == EXPR_name && p->parent && type->name == p->parent->name;

@@ -1,8 +1,8 @@
 /* What the files of syntax share among themselves; nobody else includes this.
  *
- * Three layers, one on the other: the lexer gives one token at a time from a text; the preprocessor drives it and fills
- * an array of tokens; the parser walks that array. The parser never backs up: where the grammar is ambiguous it
- * looks ahead over the tokens (scan.c) and then parses once. */
+ * Three layers, one on the other: the lexer gives one token at a time from a text; the preprocessor drives it
+ * and fills an array of tokens; the parser walks that array. The parser never backs up: where the grammar is
+ * ambiguous it looks ahead over the tokens (scan.c) and then parses once. */
 #ifndef SLOPE_SYNTAX_PARSER_H
 #define SLOPE_SYNTAX_PARSER_H
 
@@ -162,7 +162,8 @@ bool condition_holds(Preprocessor *pp, const MacroTokens *line, Loc loc);
 
 /* ---- parser */
 
-/* What is known of a file while its parts are parsed. Lives as long as the tree, for the bodies parsed later. */
+/* What is known of a file while its parts are parsed. Lives as long as the tree, for the bodies parsed
+ * later. */
 typedef struct ParseFile {
     Syntax *syntax;
     const Token *tokens;

@@ -88,8 +88,8 @@ static void note_constant(Parser *p, Name word, Loc loc, AttributeVec *out) {
     vec_push(p->arena, out, attribute);
 }
 
-/* layout(binding = 0, set = 1): things are bound by their names here, so nothing but constants and the size of groups has a meaning. What lays
- * out the inputs of a stage, `layout(...) in;`, declares nothing. */
+/* layout(binding = 0, set = 1): things are bound by their names here, so nothing but constants and the size
+ * of groups has a meaning. What lays out the inputs of a stage, `layout(...) in;`, declares nothing. */
 static bool take_layout(Parser *p, AttributeVec *out) {
     if (!parser_at_word(p, KEYWORD_layout) || parser_peek(p, 1)->kind != TOKEN_paren_open) return false;
     parser_advance(p);
@@ -130,7 +130,8 @@ static int64_t conversion_cost(Parser *p) {
     return cost;
 }
 
-/* `[Differentiable] float f`, `[numthreads(1, 1, 1)]`, not the index of a variable that is called like a modifier. */
+/* `[Differentiable] float f`, `[numthreads(1, 1, 1)]`, not the index of a variable that is called like a
+ * modifier. */
 static bool at_attribute(const Parser *p, int ahead) {
     if (parser_peek(p, ahead)->kind != TOKEN_bracket_open || parser_peek(p, ahead + 1)->kind != TOKEN_name)
         return false;

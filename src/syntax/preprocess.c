@@ -1,8 +1,10 @@
-/* The preprocessor: files and directives. Macros are in macro.c and expand.c, the arithmetic of #if in condition.c.
+/* The preprocessor: files and directives. Macros are in macro.c and expand.c, the arithmetic of #if in
+ * condition.c.
  *
- * It pulls tokens from the lexer of the current file and puts what the parser shall see into one array. A directive
- * is read with the lexer in a mode where the line ends the tokens. A group that is not taken is lexed too, quietly,
- * since only the lexer knows what is a comment. Files included are a recursion of read_file. */
+ * It pulls tokens from the lexer of the current file and puts what the parser shall see into one array. A
+ * directive is read with the lexer in a mode where the line ends the tokens. A group that is not taken is
+ * lexed too, quietly, since only the lexer knows what is a comment. Files included are a recursion of
+ * read_file. */
 #include "syntax/parser.h"
 
 enum { MAX_INCLUDE_DEPTH = 64, MAX_INCLUDES = 5000, MAX_TOKENS = 1 << 22 };
@@ -302,7 +304,8 @@ static void show_line(Preprocessor *pp, Loc at, DiagId id) {
 static void directive_error(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_error); }
 static void directive_warning(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_warning); }
 
-/* `#pragma warning(disable : 30081)` names warnings by the numbers of another compiler, so there is nothing to do, nor to say. */
+/* `#pragma warning(disable : 30081)` names warnings by the numbers of another compiler, so there is nothing
+ * to do, nor to say. */
 static void directive_pragma(Preprocessor *pp, Loc at) {
     Str text = lex_line(pp->lexer);
     if (str_eq(text, STR("once")) || str_starts(text, "once "))

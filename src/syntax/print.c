@@ -1,6 +1,6 @@
-/* The tree as text, for `slope dump --after syntax`: one declaration or statement per line, its parts below it, two
- * spaces further in. A line names the kind, then what the source says about it; nothing that the parser found out is
- * left out, except positions. */
+/* The tree as text, for `slope dump --after syntax`: one declaration or statement per line, its parts below
+ * it, two spaces further in. A line names the kind, then what the source says about it; nothing that the
+ * parser found out is left out, except positions. */
 #include "syntax/parser.h"
 
 static const char *const decl_names[] = {

@@ -1,5 +1,5 @@
-/* Expressions as text: (operator operands...), names and literals bare, everything on one line but the bodies of
- * lambdas. Kinds that have no way of their own are shown as (kind parts...). */
+/* Expressions as text: (operator operands...), names and literals bare, everything on one line but the bodies
+ * of lambdas. Kinds that have no way of their own are shown as (kind parts...). */
 #include "syntax/parser.h"
 
 static const char *const kind_names[] = {

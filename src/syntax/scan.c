@@ -1,17 +1,17 @@
-/* Looking ahead. Where the grammar is ambiguous (declaration or expression, generic arguments or comparison, cast or
- * parentheses) the answer is found by walking over tokens, without building anything, and then the parser goes that
- * one way. No walk goes over a bracket token by token: `match` holds the other end.
+/* Looking ahead. Where the grammar is ambiguous (declaration or expression, generic arguments or comparison,
+ * cast or parentheses) the answer is found by walking over tokens, without building anything, and then the
+ * parser goes that one way. No walk goes over a bracket token by token: `match` holds the other end.
  *
- * What a name means is known only to the checker, but three things help: names of local variables (the parser keeps
- * track), types that this file declares (collected here, before parsing) and built-in types. */
+ * What a name means is known only to the checker, but three things help: names of local variables (the parser
+ * keeps track), types that this file declares (collected here, before parsing) and built-in types. */
 #include "syntax/parser.h"
 
 /* ---- brackets */
 
 typedef VEC(int) IntVec;
 
-/* Closes the nearest bracket of its kind; what was opened since then stays open. Parentheses do not reach out of
- * braces. */
+/* Closes the nearest bracket of its kind; what was opened since then stays open. Parentheses do not reach out
+ * of braces. */
 static void close_bracket(ParseFile *file, IntVec *open, int at) {
     TokenKind kind = (TokenKind)file->tokens[at].kind;
     for (int i = open->count - 1; i >= 0; i--) {

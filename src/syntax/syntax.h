@@ -1,8 +1,8 @@
 /* syntax: text to tree. Lexer, preprocessor, parser, tree printer.
  *
  * The tree is made by the parser and filled in by the checker: fields marked "check" are zero after parsing.
- * Everything is in the module's arena. Nodes carry the position of the token that best shows them: the operator of
- * a binary expression, the name of a member, the name of a declaration. */
+ * Everything is in the module's arena. Nodes carry the position of the token that best shows them: the
+ * operator of a binary expression, the name of a member, the name of a declaration. */
 #ifndef SLOPE_SYNTAX_H
 #define SLOPE_SYNTAX_H
 
@@ -220,7 +220,8 @@ typedef struct Constraint {
     const Type *subject_type, *bound_type; /* check */
 } Constraint;
 
-/* where nonempty(P), To(From), To(From) implicit: what arguments must be like, without telling an interface */
+/* where nonempty(P), To(From), To(From) implicit: what arguments must be like, without telling an
+ * interface */
 typedef enum DemandKind { DEMAND_nonempty, DEMAND_cast, DEMAND_implicit } DemandKind;
 typedef struct Demand {
     uint8_t kind; /* DemandKind */
@@ -335,8 +336,9 @@ typedef struct Syntax {
     Names *names;
     Sources *sources;
     Diags *diags;
-    /* The text of a file, or false. `from`: the including file (NULL: the command line). The path found is written to
-     * `found`; with false, it is that of a file that cannot be read, and `text` says why. Used for #include; modules are found by check. */
+    /* The text of a file, or false. `from`: the including file (NULL: the command line). The path found is
+     * written to `found`; with false, it is that of a file that cannot be read, and `text` says why. Used for
+     * #include; modules are found by check. */
     bool (*read)(void *user, Str path, Name from, Str *text, Name *found);
     void *user;
     const Define *defines;
@@ -352,7 +354,8 @@ Name syntax_statement_word(Names *names, Name name);
 /* lex.c: raw tokens of a file, comments removed; also used to read numbers elsewhere */
 typedef VEC(Token) TokenVec;
 void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out);
-/* The next word outside of comments, from *at on; false: there is none. Roughly: what a text names, before it is read. */
+/* The next word outside of comments, from *at on; false: there is none. Roughly: what a text names, before it
+ * is read. */
 bool syntax_next_word(Str text, int *at, Str *word);
 
 /* preprocess.c: the tokens that the parser sees */
@@ -360,9 +363,10 @@ void syntax_preprocess(Syntax *syntax, SourceFile *file, TokenVec *out);
 
 /* parse.c: always gives a module, whatever was wrong */
 Decl *syntax_parse(Syntax *syntax, SourceFile *file);
-/* The same by the piece, for a library of which each program parses what it uses. The tokens of a file; the same tokens for a tree
- * elsewhere; and the declaration that starts at one of them, which becomes a member of `module`, and `*at` the next: bodies are
- * kept as tokens, NULL: that was the end. Sharing changes nothing in the file. */
+/* The same by the piece, for a library of which each program parses what it uses. The tokens of a file; the
+ * same tokens for a tree elsewhere; and the declaration that starts at one of them, which becomes a member of
+ * `module`, and `*at` the next: bodies are kept as tokens, NULL: that was the end. Sharing changes nothing in
+ * the file. */
 struct ParseFile *syntax_open(Syntax *syntax, SourceFile *file);
 struct ParseFile *syntax_share(Syntax *syntax, const struct ParseFile *file);
 Decl *syntax_declaration(struct ParseFile *file, Decl *module, int *at);

@@ -4,7 +4,8 @@
  *          of a record has no padding at its end, but inside an array or another record it takes its stride.
  * std140   bool takes four bytes; two-vectors align to twice, three- and four-vectors to four times their element;
  *          elements of arrays, and records, align to sixteen bytes.
- * natural  what `sizeof` and `bit_cast` see: as scalar, but a record inside a record takes its size, not its stride, so that the
+ * natural what `sizeof` and `bit_cast` see: as scalar, but a record inside a record takes its size, not its
+ * stride, so that the
  *          next field may begin in what it left over.
  *
  * Pointers and tapes take 8 bytes; a buffer is a pointer and a count. */

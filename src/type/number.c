@@ -1,7 +1,9 @@
-/* The integer arithmetic of the language, the only place that knows it: what the compiler works out is what a program computes.
+/* The integer arithmetic of the language, the only place that knows it: what the compiler works out is what a
+ * program computes.
  *
- * A number is kept as 64 bits, extended by its sign if its type has one. Results wrap around in the bits of the type; shifts count
- * modulo them; a division by zero gives -1 (who must not divide by zero says so before). */
+ * A number is kept as 64 bits, extended by its sign if its type has one. Results wrap around in the bits of
+ * the type; shifts count modulo them; a division by zero gives -1 (who must not divide by zero says so
+ * before). */
 #include "type.h"
 
 int64_t number_wrap(int64_t value, const Type *type) {

@@ -1,11 +1,13 @@
 /* Interned types, and arithmetic on the numbers in them.
  *
- * A node is found by its content: kind, identity flags, declaration, number, arguments. The arguments are interned
- * themselves, so that comparing pointers is enough and making a type costs one look into a hash table.
+ * A node is found by its content: kind, identity flags, declaration, number, arguments. The arguments are
+ * interned themselves, so that comparing pointers is enough and making a type costs one look into a hash
+ * table.
  *
- * Numbers have a normal form: a constant; or an atom (a parameter, an opaque term); or a product of a factor and
- * sorted atoms; or a sum of a constant and products, sorted and with distinct atoms. The simplest form that fits is
- * the one that stands for the value: never a sum of one product, never a product of one atom with factor 1. */
+ * Numbers have a normal form: a constant; or an atom (a parameter, an opaque term); or a product of a factor
+ * and sorted atoms; or a sum of a constant and products, sorted and with distinct atoms. The simplest form
+ * that fits is the one that stands for the value: never a sum of one product, never a product of one atom
+ * with factor 1. */
 #include "type.h"
 
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* type: interned types. Two types are equal exactly if they are the same pointer.
  *
- * Every type is one node: a kind, and depending on it a declaration, a number and arguments. This makes interning,
- * printing, hashing and substitution one function each. Numbers that occur in types (array sizes, generic value
- * arguments) are nodes too, so that a list of generic arguments is a list of types.
+ * Every type is one node: a kind, and depending on it a declaration, a number and arguments. This makes
+ * interning, printing, hashing and substitution one function each. Numbers that occur in types (array sizes,
+ * generic value arguments) are nodes too, so that a list of generic arguments is a list of types.
  *
- * Front end types (structs of a declaration with arguments, generic parameters, ...) end with lowering. The IR knows
- * only: void, scalars, vectors, arrays, pointers, buffers, tapes and records. A record is nominal and carries its
- * own fields, so that the IR and all that comes after it never sees a declaration. */
+ * Front end types (structs of a declaration with arguments, generic parameters, ...) end with lowering. The
+ * IR knows only: void, scalars, vectors, arrays, pointers, buffers, tapes and records. A record is nominal
+ * and carries its own fields, so that the IR and all that comes after it never sees a declaration. */
 #ifndef SLOPE_TYPE_H
 #define SLOPE_TYPE_H
 
@@ -45,7 +45,8 @@ typedef enum TypeKind {
     TYPE_none, /* of the literal `none` */
     TYPE_null, /* of the literal `nullptr` */
     TYPE_list, /* of an initialiser list that has no type yet */
-    /* Declared; arguments are the generic arguments of the declaration and of those around it, outermost first. */
+    /* Declared; arguments are the generic arguments of the declaration and of those around it, outermost
+     * first. */
     TYPE_struct,
     TYPE_enum,
     TYPE_interface, /* as a type: a value of some type that conforms */
@@ -80,8 +81,8 @@ typedef enum BufferKind {
     BUFFER_constant, /* ConstantBuffer and ParameterBlock: one element */
 } BufferKind;
 
-/* Memory that an address leads to, as far as the IR knows it. Memory of one kind never overlaps with that of another; `any`
- * may be each of them, except a tape. Pointers of the front end are to any. */
+/* Memory that an address leads to, as far as the IR knows it. Memory of one kind never overlaps with that of
+ * another; `any` may be each of them, except a tape. Pointers of the front end are to any. */
 typedef enum Space {
     SPACE_any,
     SPACE_local, /* a variable of the function, or of one that called it */
@@ -131,10 +132,12 @@ typedef struct Types {
 
 /* ---- type.c */
 void types_init(Types *types, Arena *arena, Names *names);
-/* The one node with this content. `args` is copied. Flags are computed, apart from those that are identity. */
+/* The one node with this content. `args` is copied. Flags are computed, apart from those that are
+ * identity. */
 const Type *type_make(Types *types, TypeKind kind, uint32_t identity_flags, const void *decl, Name name,
                       int64_t number, const Type *const *args, int nargs);
-/* Is this argument of a function's type, one of the first 64, a no_diff parameter? The bit of its number that says so. */
+/* Is this argument of a function's type, one of the first 64, a no_diff parameter? The bit of its number that
+ * says so. */
 bool type_function_drops(const Type *type, int arg);
 int64_t type_function_drop(int arg);
 const Type *type_basic(const Types *types, TypeKind kind);

@@ -1,11 +1,13 @@
-/* How far library functions are from what long double gives, in units in the last place, over the whole range of their arguments.
+/* How far library functions are from what long double gives, in units in the last place, over the whole range
+ * of their arguments.
  *
  *   accuracy list                          one line per case that gives floating numbers: number, is it componentwise, type, name
  *   accuracy measure NUMBER EFFORT LEVEL   the worst error of a case, how often a result is wrong, and where; compiled with -OLEVEL
  *
- * Cases and references are those of tests/library. Functions of one number get every half; floats by a stride over all 2^32 patterns;
- * and everything near places where functions change their ways. Arguments of several are drawn: a quarter from all patterns,
- * the others of moderate size. What is tried with less effort is tried with more, too. */
+ * Cases and references are those of tests/library. Functions of one number get every half; floats by a stride
+ * over all 2^32 patterns; and everything near places where functions change their ways. Arguments of several
+ * are drawn: a quarter from all patterns, the others of moderate size. What is tried with less effort is
+ * tried with more, too. */
 #include "../library/reference.h"
 
 #include <math.h>
@@ -242,7 +244,8 @@ static Real greatest_of(Kind kind) {
     return kind == KIND_half ? 65504 : kind == KIND_float ? 0x1.fffffep127L : 0x1.fffffffffffffp1023L;
 }
 
-/* In units in the last place; negative: wrong altogether. An infinite result stands for the next number after the greatest. */
+/* In units in the last place; negative: wrong altogether. An infinite result stands for the next number after
+ * the greatest. */
 static Real error_of(Kind kind, Real expected, Real scale, Real found) {
     if (isnan(expected) || isnan(found)) return isnan(expected) && isnan(found) ? 0 : -1;
     if (round_to(kind, expected) == found && !isfinite(found)) return 0;

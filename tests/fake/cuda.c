@@ -1,5 +1,6 @@
-/* A driver of NVIDIA that only pretends, libcuda.so.1, for tests without a GPU. Memory of the device is memory of the host, and kernels do
- * nothing, except for what FAKE_KERNEL says. FAKE_LOG and FAKE_FAIL as in fake.h.
+/* A driver of NVIDIA that only pretends, libcuda.so.1, for tests without a GPU. Memory of the device is
+ * memory of the host, and kernels do nothing, except for what FAKE_KERNEL says. FAKE_LOG and FAKE_FAIL as in
+ * fake.h.
  *
  *   FAKE_IMAGES=FOLDER            all code that is loaded is written to files there
  *   FAKE_DEVICES=0                how many devices there are; default 1

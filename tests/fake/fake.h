@@ -1,5 +1,6 @@
-/* What the pretending libraries share. FAKE_LOG names a file that gets a line for each call; FAKE_FAIL=cuMemAlloc_v2:2 makes that call return that
- * number, with another number behind a second colon only from its n-th time on. */
+/* What the pretending libraries share. FAKE_LOG names a file that gets a line for each call;
+ * FAKE_FAIL=cuMemAlloc_v2:2 makes that call return that number, with another number behind a second colon
+ * only from its n-th time on. */
 #ifndef SLOPE_TESTS_FAKE_H
 #define SLOPE_TESTS_FAKE_H
 

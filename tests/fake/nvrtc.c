@@ -1,4 +1,5 @@
-/* NVRTC that only pretends, libnvrtc.so.13: compiled code is its source, which is written to the file FAKE_SOURCE. FAKE_LOG and FAKE_FAIL as in fake.h. */
+/* NVRTC that only pretends, libnvrtc.so.13: compiled code is its source, which is written to the file
+ * FAKE_SOURCE. FAKE_LOG and FAKE_FAIL as in fake.h. */
 #include "fake.h"
 #include <stdint.h>
 

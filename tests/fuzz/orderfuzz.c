@@ -1,8 +1,11 @@
-/* orderfuzz [FIRST [COUNT [SHOWN]]]: random sequences of calls of the API, each of which must give what it gives when it is the only one.
+/* orderfuzz [FIRST [COUNT [SHOWN]]]: random sequences of calls of the API, each of which must give what it
+ * gives when it is the only one.
  *
- * For each seed a session with some configuration loads a program, and makes calls on it: functions, batches, kernels, builds, dumps, gradcheck, lists,
- * names, sizes and counts that are wrong, runs that another thread stops. What each returns, writes and prints is compared with a program of its own in a session of its own. In some sessions allocations fail
- * for a while, or compiling may take little memory: until then the same is asked, from there on that every call returns, and at the end that all memory is given back. With several
+ * For each seed a session with some configuration loads a program, and makes calls on it: functions, batches,
+ * kernels, builds, dumps, gradcheck, lists, names, sizes and counts that are wrong, runs that another thread
+ * stops. What each returns, writes and prints is compared with a program of its own in a session of its own.
+ * In some sessions allocations fail for a while, or compiling may take little memory: until then the same is
+ * asked, from there on that every call returns, and at the end that all memory is given back. With several
  * threads, each has seeds of its own. Exit status: 0 fine, 1 not. */
 #include "slope.h"
 

@@ -1,7 +1,7 @@
-/* Derivatives of library functions, against quotients of differences. They are made from the cases of the functions themselves:
- * after the inputs that say at which point, as many say in which direction it moves. y is the value, z how it changes; in
- * reverse mode of a weighted sum of the components. Where the function is not smooth nearby, or has no value, anything
- * goes: tests/library has programs for such points. */
+/* Derivatives of library functions, against quotients of differences. They are made from the cases of the
+ * functions themselves: after the inputs that say at which point, as many say in which direction it moves. y
+ * is the value, z how it changes; in reverse mode of a weighted sum of the components. Where the function is
+ * not smooth nearby, or has no value, anything goes: tests/library has programs for such points. */
 #include "reference.h"
 
 #include <ctype.h>

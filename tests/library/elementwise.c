@@ -160,8 +160,9 @@ static Real ref_lgamma(Kind kind, const Real *v, Real *scale) {
     return y;
 }
 
-/* Those below round at every step, as the type does: what overflows on the way is infinite at the end. Steps in double are taken
- * in double: where long double has 64 bits, rounding to those first and then to 53 may give the neighbour. */
+/* Those below round at every step, as the type does: what overflows on the way is infinite at the end. Steps
+ * in double are taken in double: where long double has 64 bits, rounding to those first and then to 53 may
+ * give the neighbour. */
 static Real difference(Kind kind, Real x, Real y) {
     return kind == KIND_double ? (Real)((double)x - (double)y) : round_to(kind, x - y);
 }

@@ -1,4 +1,5 @@
-/* Integers: functions and operators component by component, conversions between all types, bits of floating types. */
+/* Integers: functions and operators component by component, conversions between all types, bits of floating
+ * types. */
 #include "reference.h"
 
 #include <math.h>

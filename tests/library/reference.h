@@ -1,8 +1,9 @@
 /* What library functions should give, computed in C, independently of Slope.
  *
- * Every value is a long double here: it holds all values of half, float and double, and all integers of 64 bits, exactly. A
- * case is a piece of Slang with its inputs and outputs, and a C function that computes the outputs from the inputs.
- * library.py makes programs of the cases, and gives what they compute back to `reference check`. */
+ * Every value is a long double here: it holds all values of half, float and double, and all integers of 64
+ * bits, exactly. A case is a piece of Slang with its inputs and outputs, and a C function that computes the
+ * outputs from the inputs. library.py makes programs of the cases, and gives what they compute back to
+ * `reference check`. */
 #ifndef SLOPE_TESTS_REFERENCE_H
 #define SLOPE_TESTS_REFERENCE_H
 
@@ -73,7 +74,8 @@ struct Case {
     Shape ins[MAX_INS], outs[MAX_OUTS];
     int nins, nouts;
     Pool pool;
-    /* Fills in `out`; `scale`, zero before, where an error is to be seen in proportion to something greater than the result. */
+    /* Fills in `out`; `scale`, zero before, where an error is to be seen in proportion to something greater
+     * than the result. */
     void (*compute)(const Case *c, const Real *in, Real *out, Real *scale);
     const void *row; /* compute's own */
     Real tolerance;  /* in units in the last place */

@@ -1,5 +1,6 @@
-/* Functions of vectors and matrices as a whole. Sums are compared in proportion to what was added up: `scale` is the sum of the
- * magnitudes. Where the result hangs on a comparison that rounding can turn, scale is infinite and anything goes. */
+/* Functions of vectors and matrices as a whole. Sums are compared in proportion to what was added up: `scale`
+ * is the sum of the magnitudes. Where the result hangs on a comparison that rounding can turn, scale is
+ * infinite and anything goes. */
 #include "reference.h"
 
 #include <math.h>

@@ -1,8 +1,9 @@
-/* The command `slope`, many times in one process: to open a GPU takes longer than most tests. Its `main` is called cli_main here.
+/* The command `slope`, many times in one process: to open a GPU takes longer than most tests. Its `main` is
+ * called cli_main here.
  *
- * A line of standard input is a command: the folder it is run in, files for what it prints and for its messages, and its arguments, separated by the
- * character 31. When it is done its status is printed, on a line. The GPU's context is held all the time, so that sessions find it open. See
- * tests/served.py. */
+ * A line of standard input is a command: the folder it is run in, files for what it prints and for its
+ * messages, and its arguments, separated by the character 31. When it is done its status is printed, on a
+ * line. The GPU's context is held all the time, so that sessions find it open. See tests/served.py. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>

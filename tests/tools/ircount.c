@@ -1,11 +1,13 @@
-/* ircount FILE PRIMAL GRADIENT --work W --bytes B [--once S] [--sines K] N...: what a gradient costs, by counting.
+/* ircount FILE PRIMAL GRADIENT --work W --bytes B [--once S] [--sines K] N...: what a gradient costs, by
+ * counting.
  *
- * Reads IR as `slope dump --after dce` prints it and calls both functions with each N: PRIMAL and GRADIENT take it as their argument, or
- * are families PRIMAL_10, PRIMAL_100, ... of functions without any. Counted are the instructions that an interpreter runs, words
- * moved by copying or clearing whole objects included, and the bytes that tapes hold at the worst moment. It fails unless
- * the gradient does at most W times the work of the primal, and keeps at most B bytes per N (and S once, for whatever
- * does not depend on N), for every N. With --sines, a sine stands for an evaluation of the body of a loop: the gradient may
- * compute at most K times as many as the primal. The table is printed if it fails, and the last line says how it went. */
+ * Reads IR as `slope dump --after dce` prints it and calls both functions with each N: PRIMAL and GRADIENT
+ * take it as their argument, or are families PRIMAL_10, PRIMAL_100, ... of functions without any. Counted are
+ * the instructions that an interpreter runs, words moved by copying or clearing whole objects included, and
+ * the bytes that tapes hold at the worst moment. It fails unless the gradient does at most W times the work
+ * of the primal, and keeps at most B bytes per N (and S once, for whatever does not depend on N), for every
+ * N. With --sines, a sine stands for an evaluation of the body of a loop: the gradient may compute at most K
+ * times as many as the primal. The table is printed if it fails, and the last line says how it went. */
 #include "irobject.h"
 #include "irtool.h"
 

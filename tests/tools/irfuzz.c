@@ -1,9 +1,9 @@
 /* irfuzz [FIRST [COUNT [SIZE [PASS]]]]: random programs against every pass; PASS: every second one is that.
  *
- * For each seed a program is made, printed, read back and printed again: the texts must be equal. It is run on a few
- * inputs; then random passes run on copies of it, one after the other, and after each one the function must verify and
- * do the same on all inputs: the same results, memory, buffer and prints. The text that went into the pass at fault
- * is printed, so that `irtool` can repeat it. Exit status: 0 fine, 1 not. */
+ * For each seed a program is made, printed, read back and printed again: the texts must be equal. It is run
+ * on a few inputs; then random passes run on copies of it, one after the other, and after each one the
+ * function must verify and do the same on all inputs: the same results, memory, buffer and prints. The text
+ * that went into the pass at fault is printed, so that `irtool` can repeat it. Exit status: 0 fine, 1 not. */
 #include "irobject.h"
 #include "irreduce.h"
 

@@ -1,7 +1,8 @@
 /* See irgen.h.
  *
- * A region is filled statement by statement. Values in scope are kept in one list, and leaving a region cuts the list
- * back to what it was. Local variables are kept likewise; addresses are made by walking into one of them at random. */
+ * A region is filled statement by statement. Values in scope are kept in one list, and leaving a region cuts
+ * the list back to what it was. Local variables are kept likewise; addresses are made by walking into one of
+ * them at random. */
 #include "irgen.h"
 
 uint32_t random_bits(Random *random) {
@@ -670,7 +671,8 @@ static Val *reduced(Gen *g, Val *v) {
     return build_binary(&g->b, OP_add, rest, ir_const_real(g->module, v->type, 0));
 }
 
-/* What is handed on is a sum that rounds add to, or something of a limited size. Some loops end by what they compute. */
+/* What is handed on is a sum that rounds add to, or something of a limited size. Some loops end by what they
+ * compute. */
 static void gen_whole_loop(Gen *g) {
     const Type *real = basic(g, TYPE_float), *integer = basic(g, TYPE_int);
     Whole given[2] = {any_whole(g, MOST_TERM), any_whole(g, 64)};

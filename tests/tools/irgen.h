@@ -1,4 +1,5 @@
-/* Random programs in IR, for tests of passes: every construct, in both states, well-formed, and mostly finite. */
+/* Random programs in IR, for tests of passes: every construct, in both states, well-formed, and mostly
+ * finite. */
 #ifndef IRGEN_H
 #define IRGEN_H
 
@@ -19,7 +20,8 @@ typedef struct GenOptions {
     bool free;   /* there are sums whose order is free, and so the sign of a zero */
 } GenOptions;
 
-/* Adds functions to the module; the last one is "main". Every function has the parameters that gen_params gives. */
+/* Adds functions to the module; the last one is "main". Every function has the parameters that gen_params
+ * gives. */
 Func *gen_program(ToolSession *session, Random *random, GenOptions options);
 
 #endif

@@ -22,7 +22,8 @@ void run_fill(ObjectRun *run, Arena *arena, const Func *func, uint64_t seed, boo
 /* NULL, or what is not the same: results, memory, or the buffer. */
 const char *run_difference(const Func *func, const ObjectRun *a, const ObjectRun *b);
 
-/* Opens a program in the interpreter that counts there; false after a message on stderr. Closed by jit_close. */
+/* Opens a program in the interpreter that counts there; false after a message on stderr. Closed by
+ * jit_close. */
 bool interp_open(JitProgram *program, Module *module, const RuntimeConfig *config, InterpCounts *counts);
 
 #endif

@@ -1,7 +1,8 @@
 /* See irreduce.h.
  *
- * Every instruction is tried in turn: is the failure still there without it? Its results become zero; a construct can
- * also be replaced by one of its regions. Whatever makes the program ill-formed is no answer. */
+ * Every instruction is tried in turn: is the failure still there without it? Its results become zero; a
+ * construct can also be replaced by one of its regions. Whatever makes the program ill-formed is no
+ * answer. */
 #include "irreduce.h"
 
 typedef struct Attempt {

@@ -1,6 +1,7 @@
 /* irrun FILE [FUNCTION]: reads IR text and interprets a function without parameters, `main` if none is named.
  *
- * `slope dump FILE | irrun -` runs a program from its text, with an end after many steps. Exit status: 0 fine, 1 not. */
+ * `slope dump FILE | irrun -` runs a program from its text, with an end after many steps. Exit status: 0
+ * fine, 1 not. */
 #include "irobject.h"
 #include "irtool.h"
 

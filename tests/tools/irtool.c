@@ -1,9 +1,10 @@
 /* irtool FILE [PASS,...]: reads IR text, runs passes, prints the result.
  *
- * The passes come from the command line, or from a line `; RUN-PASSES: ssa,dce` of the file; none: the text is only
- * read and printed. Every function is verified after reading and after each pass; a pass that breaks one is named.
- * `print` in the list is no pass: it prints what there is so far. `widen` adds a copy in double of each function, or says
- * in a comment why there is none, and `hold` changes these copies. Exit status: 0 fine, 1 not. */
+ * The passes come from the command line, or from a line `; RUN-PASSES: ssa,dce` of the file; none: the text
+ * is only read and printed. Every function is verified after reading and after each pass; a pass that breaks
+ * one is named. `print` in the list is no pass: it prints what there is so far. `widen` adds a copy in double
+ * of each function, or says in a comment why there is none, and `hold` changes these copies. Exit status: 0
+ * fine, 1 not. */
 #include "irtool.h"
 #include "gradcheck/copy.h"
 #include "opt/opt.h"

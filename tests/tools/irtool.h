@@ -16,7 +16,8 @@ typedef struct ToolSession {
 void tool_begin(ToolSession *session); /* `session` must not move afterwards */
 bool tool_parse(ToolSession *session, const char *path, Str text);
 
-/* Begins a session whose messages go to stderr, and parses a file, standard input for "-"; `text`, unless it is NULL, gets what the file says. */
+/* Begins a session whose messages go to stderr, and parses a file, standard input for "-"; `text`, unless it
+ * is NULL, gets what the file says. */
 bool tool_open(ToolSession *session, const char *path, Str *text);
 
 /* Runs a pass of opt by its name; false: there is none. `changed` may be NULL. */

@@ -1,8 +1,10 @@
-/* jitfuzz [FIRST [COUNT [SIZE]]]: random programs through the LLVM emitter, against the interpreter of the IR.
+/* jitfuzz [FIRST [COUNT [SIZE]]]: random programs through the LLVM emitter, against the interpreter of the
+ * IR.
  *
- * For each seed a program is made, most of them run through some passes, and interpreted on a few inputs; compiled at a level that changes from seed to seed, it must
- * give the same results, memory and buffer for each input on which the interpreter came to an end. Operations whose last
- * bit, or whose sign of zero or NaN, may differ are replaced by others first. Exit status: 0 fine, 1 not. */
+ * For each seed a program is made, most of them run through some passes, and interpreted on a few inputs;
+ * compiled at a level that changes from seed to seed, it must give the same results, memory and buffer for
+ * each input on which the interpreter came to an end. Operations whose last bit, or whose sign of zero or
+ * NaN, may differ are replaced by others first. Exit status: 0 fine, 1 not. */
 #include "irobject.h"
 
 #include <stdio.h>

@@ -7,9 +7,10 @@
  *   ; set: NAME ARG                 sets a uniform
  *   ; print: NAME                   prints a uniform; of a buffer, its elements
  *
- * An ARG is a number, or `{ numbers }`: the scalars of a vector, array or struct in order, the elements of a buffer, or
- * what a pointer points to; `{ N * number }` repeats. An error of the running program is printed as `error: TEXT`.
- * Without -O, everything is run at -O0, at -O3 and by the interpreter, and all must print the same; -i: by the interpreter alone. */
+ * An ARG is a number, or `{ numbers }`: the scalars of a vector, array or struct in order, the elements of a
+ * buffer, or what a pointer points to; `{ N * number }` repeats. An error of the running program is printed
+ * as `error: TEXT`. Without -O, everything is run at -O0, at -O3 and by the interpreter, and all must print
+ * the same; -i: by the interpreter alone. */
 #include "emit/interp/interp.h"
 #include "irtool.h"
 #include "jitload.h"

@@ -1,5 +1,6 @@
-/* Machine code kept on disk: it is used again for the very same program and no other, never when it was harmed or when others could have
- * put it there, by many processes at a time, and there is never too much of it. */
+/* Machine code kept on disk: it is used again for the very same program and no other, never when it was
+ * harmed or when others could have put it there, by many processes at a time, and there is never too much of
+ * it. */
 #include "slope.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-/* Sessions whose kernels run on a GPU: where buffers are and when they are copied, memory of others, stopping. The driver only pretends (tests/fake); a kernel
- * adds one to the floats of its buffer, or does nothing. */
+/* Sessions whose kernels run on a GPU: where buffers are and when they are copied, memory of others,
+ * stopping. The driver only pretends (tests/fake); a kernel adds one to the floats of its buffer, or does
+ * nothing. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>

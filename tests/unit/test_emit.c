@@ -1,5 +1,6 @@
-/* The LLVM emitter and the interpreter against C: every elementwise operation on every type it takes, as a scalar and in the lanes of
- * a vector, on values at the edges; every conversion; the native calling convention; several modules in one JIT; files. */
+/* The LLVM emitter and the interpreter against C: every elementwise operation on every type it takes, as a
+ * scalar and in the lanes of a vector, on values at the edges; every conversion; the native calling
+ * convention; several modules in one JIT; files. */
 #include "emit/interp/interp.h"
 #include "jitload.h"
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* Images behind textures: how each format is read, levels, sizes, and what is refused. No code is made: texels are looked at. */
+/* Images behind textures: how each format is read, levels, sizes, and what is refused. No code is made:
+ * texels are looked at. */
 #include "slope.h"
 
 #include <setjmp.h>

@@ -418,7 +418,8 @@ static void conversions_fold(void **state) {
     is_integer(build_convert(&b, real((double)NAN), basic(TYPE_bool)), 1);
     is_integer(build_convert(&b, integer(-1), basic(TYPE_uint8)), 255);
     is_real(build_convert(&b, typed(TYPE_uint64, -1), basic(TYPE_float)), 18446744073709551616.0);
-    /* Between two floats, just above the middle: through double it would fall on the middle, and then to even. */
+    /* Between two floats, just above the middle: through double it would fall on the middle, and then to
+     * even. */
     int64_t above = (INT64_C(1) << 62) + (INT64_C(1) << 38) + 1;
     is_real(build_convert(&b, typed(TYPE_int64, above), basic(TYPE_float)), (double)(float)above);
     is_integer(build_bitcast(&b, real(1), basic(TYPE_uint)), 0x3f800000);

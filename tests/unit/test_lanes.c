@@ -1,6 +1,7 @@
-/* Lanes read and write nothing that one item at a time would not, and keep no more: buffers end where their page does, and behind it is memory that nobody may
- * touch. Indices are not checked, so that only the masks of lanes stand between an item that is off and that memory.
- * Buffers that overlap give what they give one step at a time. */
+/* Lanes read and write nothing that one item at a time would not, and keep no more: buffers end where their
+ * page does, and behind it is memory that nobody may touch. Indices are not checked, so that only the masks
+ * of lanes stand between an item that is off and that memory. Buffers that overlap give what they give one
+ * step at a time. */
 #include "slope.h"
 
 #include <setjmp.h>

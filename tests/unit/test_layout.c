@@ -1,5 +1,6 @@
-/* docs/layout.md says how data lies in memory: the struct of its example is compiled, and its table compared with what
- * reflection tells, for a structured buffer and for a constant buffer; the scalar layout also with that of C. */
+/* docs/layout.md says how data lies in memory: the struct of its example is compiled, and its table compared
+ * with what reflection tells, for a structured buffer and for a constant buffer; the scalar layout also with
+ * that of C. */
 #include "slope.h"
 
 #include <ctype.h>

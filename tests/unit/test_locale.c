@@ -1,5 +1,6 @@
-/* A host that speaks another language: what programs print, and numbers in sources, dumps and output, keep their point. The locale is made
- * here, with a comma and no more, by localedef; where that is missing there is nothing to test with. */
+/* A host that speaks another language: what programs print, and numbers in sources, dumps and output, keep
+ * their point. The locale is made here, with a comma and no more, by localedef; where that is missing there
+ * is nothing to test with. */
 #include "slope.h"
 
 #include <locale.h>

@@ -1,5 +1,6 @@
-/* Lack of memory at any point: the n-th allocation fails, or every n-th does. A call then returns `memory` or the right answer, never a wrong
- * one; the session goes on, and when it is freed nothing is left. `make test` tries some n, `test_memory all` (make fuzz-api) each up to 5000. */
+/* Lack of memory at any point: the n-th allocation fails, or every n-th does. A call then returns `memory` or
+ * the right answer, never a wrong one; the session goes on, and when it is freed nothing is left. `make test`
+ * tries some n, `test_memory all` (make fuzz-api) each up to 5000. */
 #include "slope.h"
 
 #include <setjmp.h>

@@ -536,7 +536,8 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
         look_at_lanes(&cases[i], lanes_of_loop, false);
 }
 
-/* Of sines lanes do twice as many as LLVM does by itself; quotients, and what lies at distances, gain nothing by larger registers. */
+/* Of sines lanes do twice as many as LLVM does by itself; quotients, and what lies at distances, gain nothing
+ * by larger registers. */
 static void loops_get_lanes_by_what_llvm_does(void **state) {
     (void)state;
     static const LaneCase cases[] = {
@@ -559,7 +560,8 @@ static void sums_of_items_in_one_place_are_made_together(void **state) {
     look_at_lanes(&(LaneCase){lane_one_sum, 3, 0, {8, 16, 8}, NULL}, lanes_of_kernel, true);
 }
 
-/* Sums that a kernel has for itself are as plain in the part that a loop becomes, and as little a reason for lanes, as where one thread runs. */
+/* Sums that a kernel has for itself are as plain in the part that a loop becomes, and as little a reason for
+ * lanes, as where one thread runs. */
 static void own_sums_stay_so_in_loops(void **state) {
     static const char text[] =
         "func @f(%n: uint, %mine: RWStructuredBuffer<float> own) export threads(1, 1, 1) {\n"

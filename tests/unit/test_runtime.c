@@ -1,4 +1,5 @@
-/* The runtime without a compiler: kernels, bodies and tapes are written in C here, against the same structs. */
+/* The runtime without a compiler: kernels, bodies and tapes are written in C here, against the same
+ * structs. */
 #include "runtime/runtime.h"
 #include <math.h>
 #include <pthread.h>

@@ -214,7 +214,8 @@ static void programs_are_apart(void **state) {
     slope_session_free(host.session);
 }
 
-/* What the last program read of the library is kept for the next, which finds there what it would have found without. */
+/* What the last program read of the library is kept for the next, which finds there what it would have found
+ * without. */
 static void files_of_the_library_are_kept(void **state) {
     static const char *const texts[] = {
         "float f(uint seed) { RandomStream r = RandomStream(seed, 0); return r.nextFloat(); }",
@@ -250,7 +251,8 @@ static char *made_of(Host *host, const char *text, SlopeProgram **program) {
     return made;
 }
 
-/* Whatever the programs before it asked for, extended, differentiated or got wrong, a program becomes what it becomes alone. */
+/* Whatever the programs before it asked for, extended, differentiated or got wrong, a program becomes what it
+ * becomes alone. */
 static void what_came_before_does_not_matter(void **state) {
     static const char *const texts[] = {
         sample,
@@ -296,7 +298,8 @@ static void what_came_before_does_not_matter(void **state) {
 }
 
 /* Each misuse is told, also the hundredth of its kind. */
-/* Of a program with a function that fails when it is lowered, one whose derivative is lost, and one whose address has none. */
+/* Of a program with a function that fails when it is lowered, one whose derivative is lost, and one whose
+ * address has none. */
 static const char failing[] =
     "int room<let N : int>() { static_assert(N > 3, \"too small\"); return N; }\n"
     "int small() { return room<2>(); } int large() { return room<4>(); } int smaller() { return room<1>() + "
@@ -395,7 +398,8 @@ static void output_is_the_same_after_others(void **state) {
     slope_session_free(session);
 }
 
-/* What is made has warnings of its own, which nobody sees: not so the next program, nor this one, whatever is asked first. */
+/* What is made has warnings of its own, which nobody sees: not so the next program, nor this one, whatever is
+ * asked first. */
 static void warnings_are_told_once(void **state) {
     (void)state;
     static const char text[] = "float f(double x) { return x; } uniform int n; void main() { f(n); }";
@@ -437,7 +441,8 @@ static void misuse_is_always_told(void **state) {
     slope_session_free(host.session);
 }
 
-/* After a failure the program is refused, unless only the blob found no room: then it is whole and can be shown. */
+/* After a failure the program is refused, unless only the blob found no room: then it is whole and can be
+ * shown. */
 static void refused_or_whole(SlopeProgram *program) {
     SlopeBlob *blob = NULL;
     SlopeStatus status = slope_check(program);
@@ -524,7 +529,8 @@ static void names_end_on_both_sides(void **state) {
     assert_string_equal(slope_stage_name(0), "syntax");
 }
 
-/* The passes inline what has a derivative of its own; a derivative that is asked for later is made from what was written. */
+/* The passes inline what has a derivative of its own; a derivative that is asked for later is made from what
+ * was written. */
 static void ask_for_derivatives(const SlopeConfig *config) {
     SlopeSession *session;
     SlopeProgram *program;
@@ -749,7 +755,8 @@ static void errors_of_others_are_theirs(void **state) {
     slope_session_free(session);
 }
 
-/* What asks for its thread can be launched from outside, or by functions that are compiled with it or before. */
+/* What asks for its thread can be launched from outside, or by functions that are compiled with it or
+ * before. */
 static void launches_come_before_what_is_launched(void **state) {
     (void)state;
     static const char text[] =

@@ -1,5 +1,5 @@
-/* Syntax, where files beside their expected trees do not reach: tokens, positions, bodies parsed later, what the caller
- * hands in and gets back. */
+/* Syntax, where files beside their expected trees do not reach: tokens, positions, bodies parsed later, what
+ * the caller hands in and gets back. */
 #include "syntax/syntax.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* The API's promises about threads: slope_stop ends whatever runs, from any thread and soon; sessions in several threads do not
- * meet. The thread sanitizer watches this one (make test). */
+/* The API's promises about threads: slope_stop ends whatever runs, from any thread and soon; sessions in
+ * several threads do not meet. The thread sanitizer watches this one (make test). */
 #include "slope.h"
 
 #include <pthread.h>
@@ -33,7 +33,8 @@ typedef struct Stopper {
     atomic_bool ended;
 } Stopper;
 
-/* On a machine with much to do it may be told before it has begun, which does nothing: then it is told again. */
+/* On a machine with much to do it may be told before it has begun, which does nothing: then it is told
+ * again. */
 static void *stop_soon(void *user) {
     Stopper *stopper = user;
     sleep_ms(20);
@@ -45,7 +46,8 @@ static void *stop_soon(void *user) {
     return NULL;
 }
 
-/* What nobody would wait for. `run` is called or dispatched; what it computes is used, so that it must be computed. */
+/* What nobody would wait for. `run` is called or dispatched; what it computes is used, so that it must be
+ * computed. */
 typedef struct Endless {
     const char *what;
     const char *text;
@@ -234,7 +236,8 @@ static int32_t stopped_in_round(const char *end, const char *work) {
     return data[0];
 }
 
-/* 32 rounds of a loop that does much in one come between two looks, whatever ends it: as many as fill vectors, so that none is left over in each part. */
+/* 32 rounds of a loop that does much in one come between two looks, whatever ends it: as many as fill
+ * vectors, so that none is left over in each part. */
 static void parts_of_loops_fill_vectors(void **state) {
     (void)state;
     assert_int_equal(stopped_in_round("<", ""), 31);

@@ -2,8 +2,9 @@
  *
  *     for (i = 0; i < count; i++) { float a[4][4]; memcpy(a, items.data[i].at, sizeof(float [4][4])); ... }
  *
- * gcc takes 64 bytes that are copied at once for one number, which it makes no vectors of, and so none of the loop around. Of numbers that are copied one after the other it makes one
- * copy again where that is better. */
+ * gcc takes 64 bytes that are copied at once for one number, which it makes no vectors of, and so none of the
+ * loop around. Of numbers that are copied one after the other it makes one copy again where that is
+ * better. */
 #include "emit/clike/clike.h"
 
 enum { MOST_NUMBERS = 16 };

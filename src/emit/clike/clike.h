@@ -1,15 +1,18 @@
 /* clike: source code for languages of the C family, from IR.
  *
- * The output is meant to be read: names of the source, structs as they were written, structured statements, and a value that
- * is used once stands inside the expression that uses it. What the language leaves open and the IR defines (division by zero,
- * shifts, indices, ...) is done by small static functions (helper.c), which come along where they are used; so do tapes.
+ * The output is meant to be read: names of the source, structs as they were written, structured statements,
+ * and a value that is used once stands inside the expression that uses it. What the language leaves open and
+ * the IR defines (division by zero, shifts, indices, ...) is done by small static functions (helper.c), which
+ * come along where they are used; so do tapes.
  *
- * Text is made in one walk. Every value of the IR is a `Value`: a name, or the text of an expression that is yet to be used.
- * An expression that reads memory must be written down before memory changes: those that wait are `pending`.
+ * Text is made in one walk. Every value of the IR is a `Value`: a name, or the text of an expression that is
+ * yet to be used. An expression that reads memory must be written down before memory changes: those that wait
+ * are `pending`.
  *
- * An address is held as a place, an lvalue (`p->x`, `a[i]`), for as long as possible. A pointer to an array is a pointer to
- * its first element, as in C. An element of a buffer that may be out of range has no memory that an address could stand for: it is
- * guarded, that is, said anew at each use, which reads zeros or writes to memory that nobody looks at. */
+ * An address is held as a place, an lvalue (`p->x`, `a[i]`), for as long as possible. A pointer to an array
+ * is a pointer to its first element, as in C. An element of a buffer that may be out of range has no memory
+ * that an address could stand for: it is guarded, that is, said anew at each use, which reads zeros or writes
+ * to memory that nobody looks at. */
 #ifndef SLOPE_CLIKE_H
 #define SLOPE_CLIKE_H
 
@@ -168,7 +171,8 @@ typedef struct FuncState {
 
 typedef struct Printer Printer;
 
-/* How a language says what touches memory and the machine. Two are known: addresses are values, or all there is are places. */
+/* How a language says what touches memory and the machine. Two are known: addresses are values, or all there
+ * is are places. */
 typedef struct Language {
     const char *(*declare)(Printer *p, const Type *type, const char *name);
     const char *(*declare_value)(Printer *p, const Type *type, const char *name);
@@ -341,9 +345,11 @@ void clike_end_whole(Printer *p);
 bool clike_take_shared(Printer *p, int64_t bytes); /* of the memory of a group; false: there is not so much */
 
 /* ---- tile.c */
-/* Is there a loop to be done with tiles where that condition is true? What is to be tested as well; NULL: there is none. */
+/* Is there a loop to be done with tiles where that condition is true? What is to be tested as well; NULL:
+ * there is none. */
 const char *clike_find_tile(Printer *p, const Inst *choice);
-/* Does the loop count up, one by one, to a limit that is known before the choice? The same holds for what it begins with. */
+/* Does the loop count up, one by one, to a limit that is known before the choice? The same holds for what it
+ * begins with. */
 bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test);
 bool clike_name_tile(Printer *p, const Inst *loop);      /* false: not this loop */
 const char *clike_tiled(Printer *p, const Inst *access); /* where its element is; NULL: not in a tile */
@@ -364,13 +370,15 @@ bool clike_make_copies(Printer *p,
 bool clike_has_rows(const Printer *p, const Func *func);   /* is there a loop over structs? */
 void clike_begin_rows(Printer *p, const Inst *loop);       /* if it is a loop over structs */
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
-/* Of a loop whose rounds are done at once: where its element is, said so that gcc reads number by number; NULL: that makes no difference. */
+/* Of a loop whose rounds are done at once: where its element is, said so that gcc reads number by number;
+ * NULL: that makes no difference. */
 const char *clike_far_index(Printer *p, const Inst *access);
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
 bool clike_is_called_in_rows(const Printer *p, const Inst *inst);   /* so that vectors are wanted of it */
 bool clike_is_computed_in_rows(const Printer *p, const Inst *inst); /* as all that is called there */
-/* Does such a loop compute sines, and write elements without reading what was there, so that it can be done twice? */
+/* Does such a loop compute sines, and write elements without reading what was there, so that it can be done
+ * twice? */
 bool clike_turns_rows_anew(const Printer *p, const Inst *loop);
 
 /* ---- tried.c */
@@ -446,7 +454,8 @@ bool clike_has_vectors(const Printer *p); /* are functions of the C library for 
 Value clike_choice(Printer *p, const Value *args);
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst);
-/* a && b, a || b, where b is computed only if it is asked: an `if` of which one arm says nothing but a constant. */
+/* a && b, a || b, where b is computed only if it is asked: an `if` of which one arm says nothing but a
+ * constant. */
 typedef struct Logic {
     const Region *asked; /* says the rest; NULL: it is something else */
     bool known;          /* without it */
@@ -488,7 +497,8 @@ bool clike_is_independent(const Inst *loop); /* does no round need what another 
 bool clike_keeps_independent(const Inst *loop); /* likewise, and writes to a tape? */
 /* Does none, of those that count up one by one? */
 bool clike_are_rounds_apart(const Printer *p, const Inst *loop, int64_t rounds);
-/* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told that they are independent, would write several at once where data tell the place. */
+/* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told
+ * that they are independent, would write several at once where data tell the place. */
 bool clike_is_indexed_by_data(const Val *address);
 
 /* ---- enums.c */
@@ -518,7 +528,8 @@ const char *clike_begin_masked(Printer *p, const Inst *loop, int counter);
 bool clike_is_pair(const Printer *p,
                    const Inst *loop); /* such a loop, of two vectors that are written out? */
 const char *clike_masked_test(Printer *p, const char *counter, const char *last); /* of what a round does */
-/* The variable of 32 bits that it counts in, from which each round sets the one of that name; NULL: it counts in the latter. */
+/* The variable of 32 bits that it counts in, from which each round sets the one of that name; NULL: it counts
+ * in the latter. */
 const char *clike_short_counter(Printer *p, const Inst *loop, const char *name);
 bool clike_counts_along(const Printer *p, const Inst *loop,
                         int index);                            /* with its counter, whose number it is */
@@ -543,7 +554,8 @@ void clike_give_large(Printer *p);                   /* before it returns */
 void clike_make_buffer(Printer *p, const Inst *inst);
 bool clike_makes(const Printer *p, const Func *func); /* tensors */
 void clike_name_made(Printer *p, const Func *func, Map *taken);
-/* Around what a function does that makes some; and before the end, what it returns, as `returned` or through parameters of those names. */
+/* Around what a function does that makes some; and before the end, what it returns, as `returned` or through
+ * parameters of those names. */
 void clike_begin_made(Printer *p, const Func *func);
 void clike_return_made(Printer *p, const Func *func, const char *const *names);
 void clike_end_made(Printer *p, const Func *func);
@@ -554,7 +566,8 @@ bool clike_copy_apart(Printer *p, const Inst *copy, const Type *type, Value to,
                       Value from); /* number by number; false: it has not been copied */
 
 /* ---- twice.c */
-/* The operand that it is twice of, if it is a term of a sum in which a product had better be fused with the addition; else -1. */
+/* The operand that it is twice of, if it is a term of a sum in which a product had better be fused with the
+ * addition; else -1. */
 int clike_doubled_beside_product(const Printer *p, const Inst *inst);
 
 /* ---- printf.c */
@@ -576,7 +589,8 @@ void clike_set_results(Printer *p, const Inst *inst, const char *text); /* of a 
 
 /* ---- joined.c */
 void clike_find_uses(Printer *p);
-/* The variable that the result of an `if` or `switch` goes to in the end, if it can go there at once, and what that has held so far, or NULL. */
+/* The variable that the result of an `if` or `switch` goes to in the end, if it can go there at once, and
+ * what that has held so far, or NULL. */
 const Value *clike_joined(Printer *p, const Inst *statement, int index, const Val **held);
 
 /* ---- stmt.c */
@@ -633,7 +647,8 @@ bool clike_has_globals(const Printer *p, GlobalKind kind);
 void clike_inits(Printer *p, GlobalKind kind, const char *thread); /* calls of what computes them */
 void clike_no_thread(Printer *p); /* declares the one that runs outside of a dispatch */
 bool clike_inits_take_thread(const Printer *p, GlobalKind kind);
-/* A call by which the static variables of a thread begin anew: of the one that the function is given, if any. */
+/* A call by which the static variables of a thread begin anew: of the one that the function is given, if
+ * any. */
 const char *clike_start_thread(Printer *p, const Func *func, const char *thread);
 /* A function with which static or group-shared variables begin anew: all zero, then what computes them. */
 typedef struct Start {

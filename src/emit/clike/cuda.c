@@ -1,7 +1,8 @@
-/* CUDA as a dialect: kernels are kernels, functions run on the device, all in the namespace `slope`, which keeps its vectors apart from
- * CUDA's, whose alignment is another. Beside each kernel stands a function of the host that launches it, beside each uniform one that
- * sets it. What is private to a thread (static variables, memory for what is dropped, values of other lanes) is in a SlopeThread that
- * the kernel makes and functions hand on. */
+/* CUDA as a dialect: kernels are kernels, functions run on the device, all in the namespace `slope`, which
+ * keeps its vectors apart from CUDA's, whose alignment is another. Beside each kernel stands a function of
+ * the host that launches it, beside each uniform one that sets it. What is private to a thread (static
+ * variables, memory for what is dropped, values of other lanes) is in a SlopeThread that the kernel makes and
+ * functions hand on. */
 #include "emit/clike/clike.h"
 
 enum { MOST_THREADS = 2048 }; /* of a multiprocessor; where it has fewer, compilers know better */
@@ -210,7 +211,8 @@ static void print_launcher(Printer *p, const Func *func, const char **names) {
     p->out = before;
 }
 
-/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too. Nobody knows how deep a recursion goes. */
+/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too.
+ * Nobody knows how deep a recursion goes. */
 static void print_main(Printer *p, const Func *func) {
     bool recursive = (clike_needs(p, func) & NEEDS_STACK) != 0;
     const char *stack =
@@ -237,7 +239,8 @@ static void print_sums(Printer *p, const char *end) {
     else clike_line(p, "%s(0, 0, 4);", end);
 }
 
-/* How large its groups are. One that waits for memory leaves registers to others: as many threads as a multiprocessor can have. */
+/* How large its groups are. One that waits for memory leaves registers to others: as many threads as a
+ * multiprocessor can have. */
 static const char *launch_bounds(Printer *p, const Func *func) {
     const int *size = func->group_size, threads = size[0] * size[1] * size[2];
     if (!map_has(&p->waiting, PTR_KEY(func))) return clike_format(p, "%d", threads);

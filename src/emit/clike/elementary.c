@@ -4,10 +4,15 @@
  *         a[i] = slope_tanh_float(sum[i]);        without a branch, which compilers make vectors of like any arithmetic
  *     }
  *
- * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is
- * asked (-fveclib), and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the library's even one by one; `exp` is slower, and computed only where rounds become
- * vectors, that is, where they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number of turns leaves of a large number takes many steps to find, and
- * computed only where structs are read number by number for that (rows.c), if possible the short way (tried.c), in double only so. Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
+ * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a
+ * function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is asked (-fveclib),
+ * and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the
+ * library's even one by one; `exp` is slower, and computed only where rounds become vectors, that is, where
+ * they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number
+ * of turns leaves of a large number takes many steps to find, and computed only where structs are read number
+ * by number for that (rows.c), if possible the short way (tried.c), in double only so. Where rounds leave a
+ * rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the
+ * scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
 /* ---- a cosine beside a sine
@@ -63,7 +68,8 @@ static bool is_worth_while(Printer *p, const Inst *inst) {
     return loop && (inst->op == OP_tanh || are_apart(loop));
 }
 
-/* Is it in a loop of which some rounds would call functions of single numbers, although there are some for vectors? What takes the place of a masked loop where indices are out of range computes the same. */
+/* Is it in a loop of which some rounds would call functions of single numbers, although there are some for
+ * vectors? What takes the place of a masked loop where indices are out of range computes the same. */
 static bool has_rest(const Inst *inst) {
     const Inst *loop = inst_loop_around(inst);
     bool is_long = inst->op == OP_exp || inst->op == OP_tanh;

@@ -4,7 +4,8 @@
  *     #define Kind_Square 1
  *     switch (kind) { case Kind_Circle: ...
  *
- * A number by another name has no type that C++ could mind, and fits integers of every size. The header has the enums that functions and structs of the program use, the code those of which it uses a case. */
+ * A number by another name has no type that C++ could mind, and fits integers of every size. The header has
+ * the enums that functions and structs of the program use, the code those of which it uses a case. */
 #include "emit/clike/clike.h"
 
 static bool is_of_program(const Printer *p, const EnumNames *names) {

@@ -159,7 +159,8 @@ static bool says_apart(const Inst *loop, const Val *condition, int index, bool l
     return inst->op == OP_lt && ir_resolve(inst->args[less ? 0 : 1]) == loop->regions[0]->params[index];
 }
 
-/* Is it the step of a loop's counter that was found less than something, or more if it counts down? It cannot overflow. */
+/* Is it the step of a loop's counter that was found less than something, or more if it counts down? It cannot
+ * overflow. */
 static bool is_bounded_step(const Inst *inst) {
     int64_t step;
     const Val *counter = ir_resolve(inst->args[0]);
@@ -174,7 +175,8 @@ static bool is_bounded_step(const Inst *inst) {
 
 /* ---- 64-bit numbers that are small: counters and places on a tape, which reverse passes are full of */
 
-/* How many bits their magnitude takes: of what is in memory, of what counts one by one from few (for a year or two), and of what may be any number. */
+/* How many bits their magnitude takes: of what is in memory, of what counts one by one from few (for a year
+ * or two), and of what may be any number. */
 enum { BITS_IN_MEMORY = 48, BITS_OF_COUNTER = 56, BITS_OF_ANY = 64 };
 
 static int bits_taken(const Val *v, int depth);
@@ -279,7 +281,8 @@ static Value arithmetic(Printer *p, const Type *type, const Value *args, const c
     return rounded(p, clike_infix(p, args, operator, level), type);
 }
 
-/* Compilers for GPUs copy the mathematics to where they are called, hundreds of instructions each; little optimisation means few of them. */
+/* Compilers for GPUs copy the mathematics to where they are called, hundreds of instructions each; little
+ * optimisation means few of them. */
 static const char *function_apart(Printer *p, const char *function, const Type *type, int nargs) {
     const char *name = clike_format(p, "slope_apart_%s", function), *number = clike_type(p, type);
     if (clike_begin_helper(p, name))
@@ -459,7 +462,8 @@ Value clike_choice(Printer *p, const Value *args) {
     return clike_value(clike_format(p, "%s ? %s : %s", parts[0], parts[1], parts[2]), LEVEL_choice);
 }
 
-/* In a loop that goes ways clang branches if it is told of a way that it is likely; gcc is told so for the whole function (func.c). */
+/* In a loop that goes ways clang branches if it is told of a way that it is likely; gcc is told so for the
+ * whole function (func.c). */
 static Value choice(Printer *p, const Value *args, const Inst *inst) {
     if (!inst || !is_steered(p) || !inst_goes_ways(inst)) return clike_choice(p, args);
     const Value told[] = {clike_call(p, clike_helper(p, "SLOPE_LIKELY"), args, 1), args[1], args[2]};

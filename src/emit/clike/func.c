@@ -1,8 +1,9 @@
 /* Functions: signatures, bodies, and the ways in from outside.
  *
- * A function that others may call is the function itself, unless something must be done before: static variables begin anew
- * with every call from outside, constants that need code are computed once. Then what others call is a wrapper. How
- * kernels are called is up to the dialect. A program's main is C's, unless it is one for several threads and there is a header for those who run them. */
+ * A function that others may call is the function itself, unless something must be done before: static
+ * variables begin anew with every call from outside, constants that need code are computed once. Then what
+ * others call is a wrapper. How kernels are called is up to the dialect. A program's main is C's, unless it
+ * is one for several threads and there is a header for those who run them. */
 #include "emit/clike/clike.h"
 
 static bool is_kernel(const Func *func) { return func->group_size[0] > 0; }
@@ -129,7 +130,8 @@ static bool ends_in(const char *text, const char *end) {
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* A way back returns the derivatives of those parameters that it does not write to: the one that this is of, or NULL. */
+/* A way back returns the derivatives of those parameters that it does not write to: the one that this is of,
+ * or NULL. */
 static const Param *derived_param(const Func *func, int index) {
     const Param *found = NULL;
     int count = 0;
@@ -323,7 +325,8 @@ static int64_t whole_size(Printer *p, const ReachedFunc *reached) {
     return size;
 }
 
-/* Some compilers inline whatever they can, and take minutes where large functions are called in many places. */
+/* Some compilers inline whatever they can, and take minutes where large functions are called in many
+ * places. */
 static bool is_apart(Printer *p, const ReachedFunc *reached) {
     const int64_t most_copied =
         p->options->level < 2 ? 300 : 3000; /* of a random program, that halves what is compiled */
@@ -413,7 +416,8 @@ static bool is_call_in_turn(const void *user, const Inst *inst) {
     return loop && waits_for_rounds(loop);
 }
 
-/* Does it call elementary functions, number by number, in loops whose rounds wait for each other? `tanh` is computed in place. */
+/* Does it call elementary functions, number by number, in loops whose rounds wait for each other? `tanh` is
+ * computed in place. */
 static bool calls_in_turn(const Printer *p, const ReachedFunc *reached) {
     (void)p;
     return region_find(reached->func->body, is_call_in_turn, NULL);
@@ -429,7 +433,8 @@ static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait
     return false;
 }
 
-/* Is it a function of its own for its triangles (triangles.c)? Not where gcc is told something else: of two attributes that say how to optimise, it heeds the last. */
+/* Is it a function of its own for its triangles (triangles.c)? Not where gcc is told something else: of two
+ * attributes that say how to optimise, it heeds the last. */
 static bool is_of_triangles(const Printer *p, const ReachedFunc *reached) {
     bool is_called = !is_exported(reached->func) && p->dialect->once;
     return is_called && clike_adds_triangles(p, reached->func) && !has_trait(p, reached, has_nest) &&

@@ -1,5 +1,6 @@
-/* Globals. Uniforms are variables that the host sets, laid out as C does it whatever the program says; constants are static. How
- * uniforms are set, and where static and group-shared variables are and begin anew, is up to the dialect. */
+/* Globals. Uniforms are variables that the host sets, laid out as C does it whatever the program says;
+ * constants are static. How uniforms are set, and where static and group-shared variables are and begin anew,
+ * is up to the dialect. */
 #include "emit/clike/clike.h"
 
 const char *clike_global_name(Printer *p, const Global *global) {

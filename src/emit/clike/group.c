@@ -1,5 +1,5 @@
-/* Kernels whose threads wait for each other, where one thread of the machine runs a whole group. Barriers cut the kernel into phases, and
- * a loop over the threads runs each phase for all of them before the next begins:
+/* Kernels whose threads wait for each other, where one thread of the machine runs a whole group. Barriers cut
+ * the kernel into phases, and a loop over the threads runs each phase for all of them before the next begins:
  *
  *     for (local = 0; local < 64; local++) { scratch[local] = value; }
  *     while (slope_agree(...)) {
@@ -7,13 +7,15 @@
  *         for (local = 0; local < 64; local++) { ... }     what was behind it
  *     }
  *
- * A statement with a barrier inside is done by all threads together: its condition must be the same for all, and none may have returned
- * where others wait; both are tested. If some may leave it by a jump, or if it is a `switch`, threads part in it: each has a number that
- * says what it waits for (`gone`), and takes no part in phases until the end of that statement, or of the round, takes it back.
+ * A statement with a barrier inside is done by all threads together: its condition must be the same for all,
+ * and none may have returned where others wait; both are tested. If some may leave it by a jump, or if it is
+ * a `switch`, threads part in it: each has a number that says what it waits for (`gone`), and takes no part
+ * in phases until the end of that statement, or of the round, takes it back.
  *
- * Threads also wait for those of their wave, wherever these are: who comes to such a place, or to a barrier of such a kernel, has its number
- * (a site) until all of its wave wait or have ended. Then those go on that the runtime would choose (runtime/fiber.c), as soon as
- * their site is printed: loops around it have another round for that, and the kernel as a whole is such a loop.
+ * Threads also wait for those of their wave, wherever these are: who comes to such a place, or to a barrier
+ * of such a kernel, has its number (a site) until all of its wave wait or have ended. Then those go on that
+ * the runtime would choose (runtime/fiber.c), as soon as their site is printed: loops around it have another
+ * round for that, and the kernel as a whole is such a loop.
  *
  * What a thread knows in one phase and needs in another is in an array with an element for each thread. */
 #include "emit/clike/clike.h"
@@ -94,8 +96,8 @@ typedef struct Phases {
     int now;
 } Phases;
 
-/* What is said again in every phase: parts of memory (what is out of range leads to memory that all threads have in common), and what
- * is the same in all of them. */
+/* What is said again in every phase: parts of memory (what is out of range leads to memory that all threads
+ * have in common), and what is the same in all of them. */
 static bool is_said_again(const Val *v) {
     if (v->kind != VAL_inst) return false;
     const Inst *inst = v->inst;

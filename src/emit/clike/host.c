@@ -1,6 +1,6 @@
-/* C as a dialect: a thread of the machine runs the threads of a kernel one after the other. A kernel is called with the number of
- * groups; they run side by side if OpenMP was asked for. Static and group-shared variables are one per thread of the machine,
- * set anew for every thread or group of the program. */
+/* C as a dialect: a thread of the machine runs the threads of a kernel one after the other. A kernel is
+ * called with the number of groups; they run side by side if OpenMP was asked for. Static and group-shared
+ * variables are one per thread of the machine, set anew for every thread or group of the program. */
 #include "emit/clike/clike.h"
 
 #define GROUPS "uint32_t groups_x, uint32_t groups_y, uint32_t groups_z"

@@ -8,8 +8,10 @@
  *         trip++;
  *     }
  *
- * Before gcc makes vectors of a loop, it wants a test for each pair of what is written and what is read that might be the same memory, and gives up if they are many. A tape is memory of its own, in
- * which each round has another place, and so has it in arrays that are indexed by a counter; then it is told that nothing needs a test. */
+ * Before gcc makes vectors of a loop, it wants a test for each pair of what is written and what is read that
+ * might be the same memory, and gives up if they are many. A tape is memory of its own, in which each round
+ * has another place, and so has it in arrays that are indexed by a counter; then it is told that nothing
+ * needs a test. */
 #include "emit/clike/clike.h"
 
 enum { MOST_ARRAYS = 24, MOST_ELEMENTS = 48 };
@@ -75,7 +77,8 @@ static Spot spot_of_counter(const Inst *loop, const Val *address) {
     return spot;
 }
 
-/* Of those that a nest of loops is given, each is another one; of others, those that C is told are alone (emit/alone.c). */
+/* Of those that a nest of loops is given, each is another one; of others, those that C is told are alone
+ * (emit/alone.c). */
 static bool is_variable(const Rounds *rounds, const Val *root) {
     if (root->kind == VAL_inst) return root->inst->op == OP_var;
     if (root->kind != VAL_param || root->region->owner) return false;

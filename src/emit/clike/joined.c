@@ -3,8 +3,10 @@
  *     %y.2 = if %c { %1 = add %y.1, %x  yield %1 } else { yield %y.1 }          if (c) y += x;
  *     yield %y.2
  *
- * What an `if` or `switch` results in is mostly handed on, by what is around it, to a variable that a loop carries. Then it is assigned to that variable in the first place, unless somebody still wants to
- * read what the variable has held so far: every use of that must be inside the statement, in another branch, or before it and already written down. */
+ * What an `if` or `switch` results in is mostly handed on, by what is around it, to a variable that a loop
+ * carries. Then it is assigned to that variable in the first place, unless somebody still wants to read what
+ * the variable has held so far: every use of that must be inside the statement, in another branch, or before
+ * it and already written down. */
 #include "emit/clike/clike.h"
 
 enum { MOST_STEPS = 400, DEPTH = 12 };
@@ -21,7 +23,8 @@ static bool comes_before(const Inst *first, const Inst *second) {
     return false;
 }
 
-/* Is nothing of it left to be said once `here` begins? What is used once is said by its user (value.c), maybe a condition in a condition as well (stmt.c). */
+/* Is nothing of it left to be said once `here` begins? What is used once is said by its user (value.c), maybe
+ * a condition in a condition as well (stmt.c). */
 static bool is_said(const Printer *p, const Inst *inst, const Inst *here, int depth) {
     if (inst->nresults != 1) return true;
     const Val *v = inst->results[0];

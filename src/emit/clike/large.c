@@ -1,5 +1,6 @@
-/* Variables that are too large for a stack: each has memory of its own, from where its function begins to where it returns, so that
- * compilers see that no two are the same. In a kernel that is cut into phases, threads have it one after the other, but for what they keep from one phase to the next. */
+/* Variables that are too large for a stack: each has memory of its own, from where its function begins to
+ * where it returns, so that compilers see that no two are the same. In a kernel that is cut into phases,
+ * threads have it one after the other, but for what they keep from one phase to the next. */
 #include "emit/clike/clike.h"
 
 static void note_large(void *user, Inst *inst) {

@@ -1,5 +1,6 @@
-/* How languages with pointers (C, CUDA) say what touches memory and the machine: variables, calls, atomic operations, tapes. An
- * object is handed on by its address; what the language leaves open is done by helpers. */
+/* How languages with pointers (C, CUDA) say what touches memory and the machine: variables, calls, atomic
+ * operations, tapes. An object is handed on by its address; what the language leaves open is done by
+ * helpers. */
 #include "emit/clike/clike.h"
 
 /* ---- calls */
@@ -102,7 +103,8 @@ bool clike_is_plain_sum(const Printer *p, const Inst *inst) {
            inst->index == ATOMIC_add;
 }
 
-/* As a statement, which compilers see through before they make functions a part of others: only then do they know that buffers are apart (outlined.c). */
+/* As a statement, which compilers see through before they make functions a part of others: only then do they
+ * know that buffers are apart (outlined.c). */
 static bool print_plain_sum(Printer *p, const Inst *inst, const Type *type) {
     bool is_number = type->kind == TYPE_float || type->kind == TYPE_double;
     if (!clike_is_plain_sum(p, inst) || p->at->uses[inst->results[0]->id] > 0 || !is_number) return false;
@@ -171,7 +173,8 @@ static bool closes(const void *tape, const Inst *inst) {
     return inst->op == OP_tape_close && inst_operand(inst, 0) == tape;
 }
 
-/* Without memory of the thread's own that functions share, a tape is a variable of who opens and closes it. */
+/* Without memory of the thread's own that functions share, a tape is a variable of who opens and closes
+ * it. */
 static bool is_variable(const Printer *p, const Inst *inst) {
     return !p->dialect->thread_local_ && region_find(inst->func->body, closes, inst->results[0]);
 }

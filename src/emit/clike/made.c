@@ -1,5 +1,5 @@
-/* Tensors that the program makes. A call from outside frees those that it has made when it ends, but for what it returns, which is the caller's;
- * a kernel does so after each group. Those that constants hold stay. */
+/* Tensors that the program makes. A call from outside frees those that it has made when it ends, but for what
+ * it returns, which is the caller's; a kernel does so after each group. Those that constants hold stay. */
 #include "emit/clike/clike.h"
 
 /* The function that makes a buffer of so many elements. */

@@ -8,17 +8,24 @@
  *         }
  *     }
  *
- * Of 14 rounds gcc makes a vector of eight numbers, one of four, and two rounds that are done one by one: each takes as long as a vector does. Where a processor can leave out elements of the vectors that it reads
- * and writes, LLVM does them in two vectors of eight. So does gcc with 16 rounds of which the last two do nothing, if it sees that what is skipped can be computed all the same, that no round needs another (independent.c), and where what a tape
- * keeps begins, which it would not read ahead of a test. Only what takes long is worth it: quotients, roots and elementary functions.
+ * Of 14 rounds gcc makes a vector of eight numbers, one of four, and two rounds that are done one by one:
+ * each takes as long as a vector does. Where a processor can leave out elements of the vectors that it reads
+ * and writes, LLVM does them in two vectors of eight. So does gcc with 16 rounds of which the last two do
+ * nothing, if it sees that what is skipped can be computed all the same, that no round needs another
+ * (independent.c), and where what a tape keeps begins, which it would not read ahead of a test. Only what
+ * takes long is worth it: quotients, roots and elementary functions.
  *
- * What of a vector was not written cannot be read back before the rest is in the cache, so that the next loop would wait. Where the row of a local array has elements for all rounds (opt/padded.c), whole vectors are written:
+ * What of a vector was not written cannot be read back before the rest is in the cache, so that the next loop
+ * would wait. Where the row of a local array has elements for all rounds (opt/padded.c), whole vectors are
+ * written:
  *
  *     float x_2 = 0.0f;
  *     if (i < 14) { x_2 = x[i]; x_2 = expf(x_2); }
  *     x[i] = x_2;
  *
- * Two vectors of floats with such rows are written out (SLOPE_TWO_VECTORS), and the first leaves out nothing: `if (i < 8 || i < 14)`. Its rounds are counted in numbers of 32 bits, so that as many are compared at once. */
+ * Two vectors of floats with such rows are written out (SLOPE_TWO_VECTORS), and the first leaves out nothing:
+ * `if (i < 8 || i < 14)`. Its rounds are counted in numbers of 32 bits, so that as many are compared at
+ * once. */
 #include "emit/clike/clike.h"
 
 enum { MOST_ROUNDS = 64 };
@@ -245,7 +252,8 @@ static bool is_element(const Val *address) {
     return address->kind == VAL_inst && clike_is_in_whole_row(address->inst);
 }
 
-/* gcc writes out both vectors of a short loop, and has other registers for the second: nothing was in those. */
+/* gcc writes out both vectors of a short loop, and has other registers for the second: nothing was in
+ * those. */
 Value clike_masked_load(Printer *p, const Inst *inst, Value value) {
     const Inst *loop = p->at->masked.loop;
     if (!loop || !p->at->masked.is_written_out || inst->parent != loop->regions[1]) return value;

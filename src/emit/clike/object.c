@@ -1,4 +1,5 @@
-/* Functions for what C has no operators for: vectors, elements of buffers, sums of objects. Each is made when first used. */
+/* Functions for what C has no operators for: vectors, elements of buffers, sums of objects. Each is made when
+ * first used. */
 #include "emit/clike/clike.h"
 
 static const Type *lane_type(const Type *type) { return type->kind == TYPE_vector ? type->args[0] : type; }
@@ -33,7 +34,8 @@ const char *clike_make_vector(Printer *p, const Type *vector) {
     return name;
 }
 
-/* One lane after the other: NVIDIA's compilers begin with the last, and stores that do not ascend are not put together on their way to memory. */
+/* One lane after the other: NVIDIA's compilers begin with the last, and stores that do not ascend are not put
+ * together on their way to memory. */
 const char *clike_put_vector(Printer *p, const Type *vector) {
     const char *type = clike_type(p, vector), *name = clike_format(p, "slope_put_%s", type);
     if (!clike_begin_helper(p, name)) return name;
@@ -255,7 +257,8 @@ const char *clike_bytes(Printer *p, const char *what, const Type *type) {
 
 /* ---- buffers: out of range, reads give zero and writes are dropped */
 
-/* A language that has templates can tell what range the index has. In C no type of an index but uint64_t is one that compilers warn of. */
+/* A language that has templates can tell what range the index has. In C no type of an index but uint64_t is
+ * one that compilers warn of. */
 static const char *any_index(const Printer *p) {
     return p->dialect->within ? "template <typename Index>\n" : "";
 }

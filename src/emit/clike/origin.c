@@ -1,5 +1,6 @@
-/* Where lines come from. While text is made, a line that is a statement carries the position of its instruction at its end, behind a
- * character that occurs nowhere else. At last the mark becomes a comment, #line, or, on a page that shows source and result side by side, a link. */
+/* Where lines come from. While text is made, a line that is a statement carries the position of its
+ * instruction at its end, behind a character that occurs nowhere else. At last the mark becomes a comment,
+ * #line, or, on a page that shows source and result side by side, a link. */
 #include "emit/clike/clike.h"
 
 enum { MARK = 1, COMMENT_COLUMN = 80 };
@@ -54,8 +55,8 @@ static void add_comment(const Line *line, Name own, Text *out) {
     text_printf(out, line->from.path == own ? "line %d" : "%d", line->from.line);
 }
 
-/* Before a line that is not from where compilers take it to be, which count on from what they were told last. What ends a block
- * ends what is before it. */
+/* Before a line that is not from where compilers take it to be, which count on from what they were told last.
+ * What ends a block ends what is before it. */
 static void add_directive(Printer *p, const Line *line, Position *last, int *next, Text *out) {
     const char *start = line->text.at + strspn(line->text.at, " ");
     Position from = line->from.path || *start != '}' ? line->from : *last;

@@ -1,4 +1,6 @@
-/* Nests of loops that are functions of their own (opt/outline.c): their buffers are apart. Only of a pointer that is a parameter can C be told so; it comes with the number of elements, and they are a buffer again in the function.
+/* Nests of loops that are functions of their own (opt/outline.c): their buffers are apart. Only of a pointer
+ * that is a parameter can C be told so; it comes with the number of elements, and they are a buffer again in
+ * the function.
  *
  *     static void f_loops(float *restrict to_at, uint64_t to_count, ...) {
  *         const Buffer_float to = {to_at, to_count}; */

@@ -1,8 +1,11 @@
 /* Arrays that must have memory of their own.
  *
- * NVIDIA's compilers let two arrays of a thread have the same memory if one is no longer read where the other one begins, and are wrong about that at times: what a random function had kept for its way back
- * (seed 560292) was gone when an array was written whose index depends on data. They do not do so with arrays whose address they have seen go elsewhere, to an instruction that is none. That costs nothing where
- * an array is in memory anyway; those which they make registers of, as all their indices are known once loops are unrolled, are left alone. */
+ * NVIDIA's compilers let two arrays of a thread have the same memory if one is no longer read where the other
+ * one begins, and are wrong about that at times: what a random function had kept for its way back (seed
+ * 560292) was gone when an array was written whose index depends on data. They do not do so with arrays whose
+ * address they have seen go elsewhere, to an instruction that is none. That costs nothing where an array is
+ * in memory anyway; those which they make registers of, as all their indices are known once loops are
+ * unrolled, are left alone. */
 #include "emit/clike/clike.h"
 
 enum { MOST_DEPTH = 16 }; /* of an index */

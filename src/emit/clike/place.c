@@ -1,4 +1,5 @@
-/* Addresses and what is done with them. A place that is an array stands for the address of its first element, as in C. */
+/* Addresses and what is done with them. A place that is an array stands for the address of its first element,
+ * as in C. */
 #include "emit/clike/clike.h"
 
 static const Type *target_of(const Val *address) { return address->type->args[0]; }
@@ -392,7 +393,8 @@ void clike_end_tested(Printer *p) {
 
 /* ---- accesses */
 
-/* A number, vector or buffer that is a whole guarded element is read and written by functions: the element, or NULL. */
+/* A number, vector or buffer that is a whole guarded element is read and written by functions: the element,
+ * or NULL. */
 static const Inst *whole_element(const Printer *p, const Inst *access) {
     const Val *v = ir_resolve(access->args[0]);
     if (val_is_const(v) || !p->at->values[v->id].guarded || v->inst->op != OP_buffer_elem) return NULL;

@@ -1,6 +1,6 @@
-/* printf: the format of the program, which takes values of any type, becomes one of C that fits the types. The rules are those
- * of runtime/print.c: a vector prints its lanes, a value of another type than its conversion is converted, what has no value
- * stands as it is. */
+/* printf: the format of the program, which takes values of any type, becomes one of C that fits the types.
+ * The rules are those of runtime/print.c: a vector prints its lanes, a value of another type than its
+ * conversion is converted, what has no value stands as it is. */
 #include "emit/clike/clike.h"
 
 const char *clike_string(Printer *p, Str s) {

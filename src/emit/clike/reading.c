@@ -1,4 +1,5 @@
-/* Elements of buffers that are read in several places, or in a loop: where they are is found out once, with the test whether they are in range.
+/* Elements of buffers that are read in several places, or in a loop: where they are is found out once, with
+ * the test whether they are in range.
  *
  *     const Example *examples_at = Buffer_Example_read(examples, i);
  *     for (int32_t k = 0; k < 16; k++) sum += weights[k] * examples_at->x[k];

@@ -2,23 +2,30 @@
  *
  *     for (i = 0; i < n; i++) to[i] = f(from[i]);
  *
- * gcc does several rounds of such a loop at once if the structs have two, three, four or a power of two numbers each. Of others it sees that their numbers lie beside each other, wants to
- * read them together, and cannot. So it is given a pointer for each number and is not told where they come from; then it reads number by number, and computes with vectors.
- * With that many pointers it does not test whether one leads to what another one writes. That was done before the loop, with the test whether all indices are in range (opt/apart.c).
+ * gcc does several rounds of such a loop at once if the structs have two, three, four or a power of two
+ * numbers each. Of others it sees that their numbers lie beside each other, wants to read them together, and
+ * cannot. So it is given a pointer for each number and is not told where they come from; then it reads number
+ * by number, and computes with vectors. With that many pointers it does not test whether one leads to what
+ * another one writes. That was done before the loop, with the test whether all indices are in range
+ * (opt/apart.c).
  *
  *     const slope_T at = slope_T_of(from.data);
  *     for (...) { slope_T_item(x, &at, i); ... x->a ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
- * All that a round reads it must have read before it writes, and what it writes are whole elements; or it adds to numbers of an element, where no other thread does at the time, as gradients are in a
- * buffer: then it reads the element first, and writes it after the last sum. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
- * has pointers of its own then.
+ * All that a round reads it must have read before it writes, and what it writes are whole elements; or it
+ * adds to numbers of an element, where no other thread does at the time, as gradients are in a buffer: then
+ * it reads the element first, and writes it after the last sum. It may have several of a buffer, if no other
+ * round has one of them: 2 * i and 2 * i + 1. Each has pointers of its own then.
  *
- * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors, or all of them come along (elementary.c); elsewhere structs are left
- * as they are. Such loops have many numbers at work at once, and few registers left for pointers: they are given one, and the step from element to element, which gcc is not told. Where it could
- * compute with neighbouring numbers of an element as well, it would do that, twice: so only these.
- * On arm64 two floats beside each other are read and written as one number of 64 bits: half as many instructions, and as gcc sees no neighbours then, all loops over floats are given one pointer.
- * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
- * the cosine is the same, that of -0 as well. */
+ * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C
+ * library has those for vectors, or all of them come along (elementary.c); elsewhere structs are left as they
+ * are. Such loops have many numbers at work at once, and few registers left for pointers: they are given one,
+ * and the step from element to element, which gcc is not told. Where it could compute with neighbouring
+ * numbers of an element as well, it would do that, twice: so only these. On arm64 two floats beside each
+ * other are read and written as one number of 64 bits: half as many instructions, and as gcc sees no
+ * neighbours then, all loops over floats are given one pointer. Of a sine and a cosine of one number it makes
+ * one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes
+ * for another one: the cosine is the same, that of -0 as well. */
 #include "emit/clike/clike.h"
 #include "emit/elementary.h"
 
@@ -80,7 +87,8 @@ static Row *row_of(Search *search, const Val *address) {
     return NULL;
 }
 
-/* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where it is passed. */
+/* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where
+ * it is passed. */
 static bool is_own(const Search *search, const Val *address) {
     const Val *root = ir_root((Val *)(uintptr_t)address);
     if (!search->is_straight && clike_is_indexed_by_data(ir_resolve((Val *)(uintptr_t)address))) return false;
@@ -95,7 +103,8 @@ static bool stays_as_it_is(const Val *address) {
     return root->inst->global->kind == GLOBAL_const || root->inst->global->kind == GLOBAL_uniform;
 }
 
-/* The number of the round times `each`, and `first` more. Sums and products of 64 bits do not wrap where they are in range. */
+/* The number of the round times `each`, and `first` more. Sums and products of 64 bits do not wrap where they
+ * are in range. */
 static bool find_index(const Search *search, const Val *index, Row *row) {
     int64_t first, each;
     row->each = 1;
@@ -351,7 +360,8 @@ static void print_path(Printer *p, Path *path, const Type *type, const char *pla
     }
 }
 
-/* Compilers, by what the loop does, that are not to see them as they are; the name of their type says likewise. */
+/* Compilers, by what the loop does, that are not to see them as they are; the name of their type says
+ * likewise. */
 static const char *hidden_from(Printer *p, const char **suffix) {
     bool computes = p->at->rows.computes;
     *suffix = computes ? "_computed" : p->at->rows.chooses ? "_called" : "";
@@ -360,7 +370,8 @@ static const char *hidden_from(Printer *p, const char **suffix) {
     return computes ? "defined(SLOPE_FOR_VECTORS_22) || SLOPE_OWN_SINES" : "defined(SLOPE_FOR_VECTORS_22)";
 }
 
-/* How the numbers of an element are found, and what each of the functions does with them: for some compilers, and for the rest. */
+/* How the numbers of an element are found, and what each of the functions does with them: for some compilers,
+ * and for the rest. */
 typedef struct Paths {
     Path at[2];
     int count;
@@ -408,7 +419,8 @@ static void print_type(Printer *p, const Paths *paths) {
                 name, paths->type, name);
 }
 
-/* With how a round begins that reads one: number by number, or where it is, from where clang reads what it needs when it needs it. */
+/* With how a round begins that reads one: number by number, or where it is, from where clang reads what it
+ * needs when it needs it. */
 static void print_get(Printer *p, const Paths *paths) {
     const char *type = paths->type, *name = paths->name;
     const char *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", type, name, name);

@@ -1,8 +1,9 @@
-/* Slang as a dialect: the derivative as somebody could have written it, for any compiler of Slang. It uses nothing that is Slope's own: no
- * pointers, no jumps but `break` and `return`, no memory that grows. What cannot be said that way is refused, with its line.
+/* Slang as a dialect: the derivative as somebody could have written it, for any compiler of Slang. It uses
+ * nothing that is Slope's own: no pointers, no jumps but `break` and `return`, no memory that grows. What
+ * cannot be said that way is refused, with its line.
  *
- * Which thread runs is in static variables that kernels set; static variables and constants that need code are what a function
- * returns. */
+ * Which thread runs is in static variables that kernels set; static variables and constants that need code
+ * are what a function returns. */
 #include "emit/clike/slang.h"
 
 /* ---- what cannot be said */
@@ -33,7 +34,8 @@ static bool calls_from_program(const void *callee, const Inst *inst) {
     return inst->op == OP_call && inst->callee == callee && inst->loc;
 }
 
-/* The line of the program that it belongs to: what Slope has made, to read values behind an interface, say, stands for who calls it. */
+/* The line of the program that it belongs to: what Slope has made, to read values behind an interface, say,
+ * stands for who calls it. */
 static Loc place_of(const Printer *p, const Inst *inst) {
     Loc loc = inst->loc ? inst->loc : inst->func->loc;
     for (int i = 0; i < p->reached.funcs.count && !loc; i++) {

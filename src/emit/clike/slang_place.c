@@ -1,5 +1,6 @@
-/* Slang: memory. There are no addresses: what the IR has an address of is a place, `a.b[i]`, which is written out wherever it is used,
- * so its indices must stay what they are. Objects in byte buffers are read and written whole, at an offset. */
+/* Slang: memory. There are no addresses: what the IR has an address of is a place, `a.b[i]`, which is written
+ * out wherever it is used, so its indices must stay what they are. Objects in byte buffers are read and
+ * written whole, at an offset. */
 #include "emit/clike/slang.h"
 
 /* An index, in a form that can be said any number of times. */

@@ -1,7 +1,8 @@
-/* Slang: what a reverse pass keeps. A tape is a struct with an array and a count for each type of number, a local variable of who opens it, and
- * handed on as `inout`. The arrays have as many elements as are ever kept, which follows from constant trip counts; where it does not,
- * as many as [MaxIters] and --tape say. What did not fit is not a number when it is read, or zero, if it is an integer; a variable that the
- * caller can look at says that this was so. */
+/* Slang: what a reverse pass keeps. A tape is a struct with an array and a count for each type of number, a
+ * local variable of who opens it, and handed on as `inout`. The arrays have as many elements as are ever
+ * kept, which follows from constant trip counts; where it does not, as many as [MaxIters] and --tape say.
+ * What did not fit is not a number when it is read, or zero, if it is an integer; a variable that the caller
+ * can look at says that this was so. */
 #include "emit/clike/slang.h"
 
 /* ---- how many */
@@ -58,7 +59,8 @@ void slang_tape_type(Printer *p, Text *out) {
 
 /* ---- operations */
 
-/* $T is the type, $W its word, $N how many fit, $0 zero, $- what is read where nothing was kept; $! says so, where that can be. */
+/* $T is the type, $W its word, $N how many fit, $0 zero, $- what is read where nothing was kept; $! says so,
+ * where that can be. */
 typedef struct TapeFunction {
     const char *name, *text;
 } TapeFunction;

@@ -1,5 +1,6 @@
-/* Slang: types, constants and expressions. Vectors are values with operators of their own, half is a number like any other, and what the IR
- * defines (indices, shifts, conversions) is what Slang means; so there is little to be done. */
+/* Slang: types, constants and expressions. Vectors are values with operators of their own, half is a number
+ * like any other, and what the IR defines (indices, shifts, conversions) is what Slang means; so there is
+ * little to be done. */
 #include "emit/clike/slang.h"
 #include <math.h>
 

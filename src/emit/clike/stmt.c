@@ -1,4 +1,5 @@
-/* Statements: a walk over the regions of a function. Values that regions yield are variables that are assigned. */
+/* Statements: a walk over the regions of a function. Values that regions yield are variables that are
+ * assigned. */
 #include "emit/clike/clike.h"
 
 /* ---- assignment of several variables at once */
@@ -180,7 +181,8 @@ static bool print_arm(Printer *p, const Inst *inst, int index, Results results) 
     return p->out->len > before;
 }
 
-/* Without what turns out to be empty; that is taken back, not written elsewhere first, since the regions may be deep. */
+/* Without what turns out to be empty; that is taken back, not written elsewhere first, since the regions may
+ * be deep. */
 static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0);
     Results results = declare_results(p, inst);
@@ -383,7 +385,8 @@ static void forget_exits(Printer *p, const Inst *loop, const Counter *counter) {
     p->at->user[counter->step->results[0]->id] = loop->regions[1]->last;
 }
 
-/* A parameter that nothing but this loop reads, once, and changes under the same name: the loop goes on with it. */
+/* A parameter that nothing but this loop reads, once, and changes under the same name: the loop goes on with
+ * it. */
 static bool is_taken_over(const Printer *p, const Inst *loop, int index, const Val *named) {
     const Val *v = ir_resolve(loop->args[index]);
     if (!v->name || v->name != named->name) return false;
@@ -470,7 +473,8 @@ static bool is_body_left(const Printer *p, const Inst *loop) {
     return loop->nregions > 2 && !p->dialect->language->has_goto && loop_has_continue(loop);
 }
 
-/* A loop that may take long looks now and then whether it is to stop: the variable that it counts its rounds with, or NULL. */
+/* A loop that may take long looks now and then whether it is to stop: the variable that it counts its rounds
+ * with, or NULL. */
 static const char *declare_rounds(Printer *p, const Inst *loop) {
     if (!p->file->hosted || !map_has(&p->reached.looks, PTR_KEY(loop))) return NULL;
     const char *name = clike_local(p, "rounds");

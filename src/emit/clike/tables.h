@@ -1,4 +1,5 @@
-/* Tables of helpers from a file of rows, which is named before: #define HELPER_ROWS "emit/clike/helpers.def". */
+/* Tables of helpers from a file of rows, which is named before: #define HELPER_ROWS
+ * "emit/clike/helpers.def". */
 #include "emit/clike/clike.h"
 
 static const HelperRow helpers[] = {

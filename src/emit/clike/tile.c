@@ -1,6 +1,7 @@
-/* Elements that all threads read in the same order: a loop over the bodies that attract, the Gaussians of a picture. Each thread would ask for each part of each element, and get what its
- * neighbours get as well. So the lanes of a warp read 32 elements at once, an element each, to memory of their own in the group, where they lie so that whole elements are read; the next 32 come
- * while these are used.
+/* Elements that all threads read in the same order: a loop over the bodies that attract, the Gaussians of a
+ * picture. Each thread would ask for each part of each element, and get what its neighbours get as well. So
+ * the lanes of a warp read 32 elements at once, an element each, to memory of their own in the group, where
+ * they lie so that whole elements are read; the next 32 come while these are used.
  *
  *     for (i = first; i < limit; i++) ... data[i] ...
  *
@@ -10,11 +11,13 @@
  *         for (int k = 0; k < rounds; k++, i++) ... tile.slots[k].element ...
  *     }
  *
- * All lanes must be there until the loop ends, with the same bounds. That is tested where it is tested whether all indices are in range (opt/range.c): what is
- * done otherwise is there, too. The buffer is one that programs only read.
+ * All lanes must be there until the loop ends, with the same bounds. That is tested where it is tested
+ * whether all indices are in range (opt/range.c): what is done otherwise is there, too. The buffer is one
+ * that programs only read.
  *
- * Numbers are read like that as well, also in the row of a matrix, which begins somewhere: all 32 are used at once, a few by one instruction. Whether lanes are in one row is known
- * when the kernel runs, and often they are not. So a short loop is there in both forms.
+ * Numbers are read like that as well, also in the row of a matrix, which begins somewhere: all 32 are used at
+ * once, a few by one instruction. Whether lanes are in one row is known when the kernel runs, and often they
+ * are not. So a short loop is there in both forms.
  *
  *     for (i = first; i < limit; i++) ... data[start + i] ...
  *
@@ -101,7 +104,8 @@ static bool follows_thread(const Func *func, const Val *v, int depth) {
     return false;
 }
 
-/* The sum of the counter and of where the row starts, which is that operand; NULL: the index is something else. Sums of 64 bits do not wrap where they are in range. */
+/* The sum of the counter and of where the row starts, which is that operand; NULL: the index is something
+ * else. Sums of 64 bits do not wrap where they are in range. */
 static const Inst *find_start(const Inst *choice, const Inst *access, const Val *counter, int *operand) {
     const Val *index = ir_resolve(access->args[1]);
     const Inst *sum = index->kind == VAL_inst && index->inst->op == OP_add ? index->inst : NULL;
@@ -172,7 +176,8 @@ static const char *limit_of(Printer *p, const Inst *loop, const LoopTest *test) 
     return clike_operand(p, compare, index).text;
 }
 
-/* What else is read in such a loop comes from the other groups on a multiprocessor, if there are enough of them. */
+/* What else is read in such a loop comes from the other groups on a multiprocessor, if there are enough of
+ * them. */
 static void note_waiting(Printer *p) {
     const ReachedFunc *reached = reached_func(&p->reached, p->at->func);
     if (reached->callees.count == 0 && reached->size <= MOST_INSTS)

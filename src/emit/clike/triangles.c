@@ -3,11 +3,14 @@
  *     for (i = 0; i < 8; i++)
  *         for (j = i + 1; j < 8; j++) to[next++] += x[i] * y[j];
  *
- * Written out (unroll.c), they add to numbers that lie beside each other, which can be done in pairs, as LLVM does. gcc does not, by its estimate of what that takes; it can be told not to estimate, but of a whole
- * function alone, and makes pairs of more than is good where there are other triangles. So a function that has such ones in its loops, and no others, does not become a part of who calls it. clang gains by
- * that as well: among few addresses it has those by which one instruction reads or writes two vectors.
+ * Written out (unroll.c), they add to numbers that lie beside each other, which can be done in pairs, as LLVM
+ * does. gcc does not, by its estimate of what that takes; it can be told not to estimate, but of a whole
+ * function alone, and makes pairs of more than is good where there are other triangles. So a function that
+ * has such ones in its loops, and no others, does not become a part of who calls it. clang gains by that as
+ * well: among few addresses it has those by which one instruction reads or writes two vectors.
  *
- * gcc does not see whether two elements of a buffer are the same, but of elements of an array it does; so they are called that.
+ * gcc does not see whether two elements of a buffer are the same, but of elements of an array it does; so
+ * they are called that.
  *
  *     SLOPE_ROW(double, &to.data[first])[next] += ...; */
 #include "emit/clike/clike.h"
@@ -42,7 +45,8 @@ bool clike_adds_triangles(const Printer *p, const Func *func) {
 
 /* ---- rows */
 
-/* All rounds that are written out with the one that this is in, as far as triangles are; NULL: it is in none. */
+/* All rounds that are written out with the one that this is in, as far as triangles are; NULL: it is in
+ * none. */
 static const Inst *rounds_around(const Printer *p, const Inst *inst) {
     const Inst *loop = inst_loop_around(inst), *outer = loop ? inst_loop_around(loop) : NULL;
     return outer && clike_is_triangle(p, outer) ? outer : loop;

@@ -10,10 +10,13 @@
  *                                                                return large == 0;
  *                                                            }
  *
- * What whole turns leave of a number of any size takes many steps to find, and a sine in vectors must take them all (elementary.c); up to 2^17, few do. Greater numbers hardly ever come. So a loop
- * begins with the few, notes whether there was a greater one, and is done again if so, with the many. That it may be if it writes whole elements and reads none that it writes (rows.c): what was there
- * before does not matter then. In double there is only the short way, up to 2^30; the second time, sines are called, and no vectors made. It has to be a function of its own as well (opt/outline.c), of which compilers make one copy for each way; where sines are called, nothing is noted, and the
- * second copy is never reached.
+ * What whole turns leave of a number of any size takes many steps to find, and a sine in vectors must take
+ * them all (elementary.c); up to 2^17, few do. Greater numbers hardly ever come. So a loop begins with the
+ * few, notes whether there was a greater one, and is done again if so, with the many. That it may be if it
+ * writes whole elements and reads none that it writes (rows.c): what was there before does not matter then.
+ * In double there is only the short way, up to 2^30; the second time, sines are called, and no vectors made.
+ * It has to be a function of its own as well (opt/outline.c), of which compilers make one copy for each way;
+ * where sines are called, nothing is noted, and the second copy is never reached.
  *
  * A round's note is a variable of its own: gcc sees no sum in what is added to in one of two ways. */
 #include "emit/clike/clike.h"

@@ -4,9 +4,10 @@
  *     %1 = mul %dt, %dv4
  *     %da3 = add %da4.2, %1
  *
- * Where multiplication and addition are one instruction, one of the two products is computed before it, the other in it. gcc takes the first for the one in
- * there, be it written as a sum or as a product: then it adds what is there for long to what comes last, and takes two instructions for
- * that where one would do. It is told to keep it apart: a number that is added to itself takes no longer than it would in there. */
+ * Where multiplication and addition are one instruction, one of the two products is computed before it, the
+ * other in it. gcc takes the first for the one in there, be it written as a sum or as a product: then it adds
+ * what is there for long to what comes last, and takes two instructions for that where one would do. It is
+ * told to keep it apart: a number that is added to itself takes no longer than it would in there. */
 #include "emit/clike/clike.h"
 
 static bool is_two(const Val *v) { return v->kind == VAL_const && type_is_float(v->type) && v->real == 2; }

@@ -1,7 +1,7 @@
 /* Types: their names, declarations of what has them, definitions of structs.
  *
- * Memory is laid out as C does it, which is the layout of the IR, except for what takes no memory at all: such fields are
- * left out. half is two bytes in memory and a float where it is a value. */
+ * Memory is laid out as C does it, which is the layout of the IR, except for what takes no memory at all:
+ * such fields are left out. half is two bytes in memory and a float where it is a value. */
 #include "emit/clike/clike.h"
 
 static const char *const scalar_names[] = {"bool",     "int8_t",     "uint8_t",  "int16_t",
@@ -80,7 +80,8 @@ static const char *choices(Printer *p, const Type *type) {
     return text.len ? clike_format(p, "%s */", text.at) : "";
 }
 
-/* Bytes behind all fields: what takes no memory, such as an array of any length, may have to begin at a larger multiple than they do. */
+/* Bytes behind all fields: what takes no memory, such as an array of any length, may have to begin at a
+ * larger multiple than they do. */
 static int64_t padding_of(const Type *type) {
     const Record *record = type_record(type);
     int64_t end = 0, align = 1, whole = type_layout(type, LAYOUT_scalar).stride;
@@ -169,7 +170,8 @@ const char *clike_word(Printer *p, const Type *type) {
     }
 }
 
-/* Headers of several programs may have a type in common, and must not have different ones of the same name. */
+/* Headers of several programs may have a type in common, and must not have different ones of the same
+ * name. */
 static void add_type(Printer *p, const char *name, Str text, Str checks) {
     if (p->file->header) text_printf(&p->types, "#ifndef SLOPE_HAS_%s\n#define SLOPE_HAS_%s\n", name, name);
     text_add(&p->types, text);

@@ -1,19 +1,23 @@
 /* What compilers are told of loops.
  *
- * gcc writes out some, as LLVM does of its own accord. Left alone, it vectorises an ordered sum by multiplying vectors and adding
- * their elements one by one, which takes longer than to add number by number; and it keeps a loop around another that runs up to the
- * counter of the first, so that nothing is known of the indices in there. Other short loops become vectors, and stay loops for that.
+ * gcc writes out some, as LLVM does of its own accord. Left alone, it vectorises an ordered sum by
+ * multiplying vectors and adding their elements one by one, which takes longer than to add number by number;
+ * and it keeps a loop around another that runs up to the counter of the first, so that nothing is known of
+ * the indices in there. Other short loops become vectors, and stay loops for that.
  *
- * clang, of versions after 14, is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
- * follow each other only if they write to no memory that they may read from. A loop is tested for that before it begins.
+ * clang, of versions after 14, is told to leave some as loops: it writes out 32 rounds before it looks
+ * whether they could be vectors, and then finds out for rounds that follow each other only if they write to
+ * no memory that they may read from. A loop is tested for that before it begins.
  *
- * gcc is told to leave loops of 16 rounds: longer ones it does not write out, and having done that takes rounds of the loop around together, whose rows it
- * turns into columns and back.
+ * gcc is told to leave loops of 16 rounds: longer ones it does not write out, and having done that takes
+ * rounds of the loop around together, whose rows it turns into columns and back.
  *
  * Where there are elementary functions for vectors, a sum of their results is left as a loop, too.
  *
- * A loop that adds up products of many rows at once is too long to be written out, and one whose rounds add up a row each would become vectors of rounds. Compilers are kept from the first: numbers of
- * different rows are not beside each other, and to bring them together takes longer than to multiply them one by one. gcc does so in as many steps as the logarithm of a row's length says. That is also longer in the second case
+ * A loop that adds up products of many rows at once is too long to be written out, and one whose rounds add
+ * up a row each would become vectors of rounds. Compilers are kept from the first: numbers of different rows
+ * are not beside each other, and to bring them together takes longer than to multiply them one by one. gcc
+ * does so in as many steps as the logarithm of a row's length says. That is also longer in the second case
  * where a register holds two or four numbers; for x86-64 it is told to use the largest that there are.
  *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
@@ -31,7 +35,8 @@ typedef struct Inside {
     int loops, insts, nested_insts;
 } Inside;
 
-/* With those of a function that is called: it may become a part of who calls it. What is more than anyone writes out is not counted further. */
+/* With those of a function that is called: it may become a part of who calls it. What is more than anyone
+ * writes out is not counted further. */
 static void count_insts(void *user, Inst *inst) {
     int *insts = user;
     ++*insts;
@@ -74,7 +79,8 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-/* Does it run as often as its counter says? gcc hears no wishes for loops that test two things, and warns of them. */
+/* Does it run as often as its counter says? gcc hears no wishes for loops that test two things, and warns of
+ * them. */
 static bool is_one_test(const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     const Val *condition = yield->op == OP_yield ? ir_resolve(yield->args[0]) : NULL;
@@ -158,8 +164,10 @@ static Effects effects_of_rounds(const Inst *loop) {
     return effects.others ? (Effects){0} : effects;
 }
 
-/* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. The vectors are written out, so that what every round of a loop around adds to stays in
- * registers: clang is told to do so with half of the rounds, as with all of them it would before it looks for vectors. */
+/* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before
+ * it. The vectors are written out, so that what every round of a loop around adds to stays in registers:
+ * clang is told to do so with half of the rounds, as with all of them it would before it looks for
+ * vectors. */
 static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
     Effects effects = effects_of_rounds(loop);
     bool is_likely = !inst_is_unlikely(loop);
@@ -233,7 +241,8 @@ bool clike_adds_rows(const Printer *p, const Inst *loop) {
 
 static bool is_within(int64_t by, int64_t most) { return -most <= by && by <= most; }
 
-/* By how much is it more in the next round of a loop? false: that is not known. What loops inside count is not looked at. */
+/* By how much is it more in the next round of a loop? false: that is not known. What loops inside count is
+ * not looked at. */
 static bool find_move(const Val *v, const Inst *loop, int64_t *by) {
     int64_t other, factor;
     *by = 0;
@@ -300,7 +309,8 @@ static void look_around(void *user, Inst *inst) {
                       inst->op == OP_if || inst->op == OP_switch;
 }
 
-/* What its rounds do, if each adds up a row. A few rounds are written out where a loop around them becomes vectors. */
+/* What its rounds do, if each adds up a row. A few rounds are written out where a loop around them becomes
+ * vectors. */
 static Rows rows_of(const Printer *p, const Inst *loop) {
     Rows rows = {.around = loop};
     if (!is_steered(p, loop) || loop_most_trips(loop) < LEAST_VECTORS || is_written_out(p, loop)) return rows;

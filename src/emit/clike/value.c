@@ -159,8 +159,8 @@ static bool is_steady_sum(const Inst *inst) {
                                    : base->kind == VAL_inst && base->inst->op == OP_tape_grow;
 }
 
-/* On a GPU, what takes more than an operation is computed before it is chosen: NVIDIA's compilers make `c ? 0 : f(x)` a branch, and do not mix what stands before it with what
- * comes after. */
+/* On a GPU, what takes more than an operation is computed before it is chosen: NVIDIA's compilers make `c ? 0
+ * : f(x)` a branch, and do not mix what stands before it with what comes after. */
 static bool is_chosen_late(const Printer *p, const Inst *inst, Value value) {
     const Val *v = inst->results[0];
     const Inst *user = p->at->user[v->id];
@@ -178,7 +178,8 @@ static bool is_index_only(const Printer *p, const Val *v) {
     return true;
 }
 
-/* Is it what a variable is called that stays as it is for as long as the value can be used? Loops count in their head. */
+/* Is it what a variable is called that stays as it is for as long as the value can be used? Loops count in
+ * their head. */
 static bool is_lasting(const Val *v) {
     int64_t step;
     if (v->kind == VAL_inst) return !v->inst->nregions && v->inst->op != OP_load;
@@ -244,7 +245,8 @@ static bool is_any_used(const Printer *p, const Inst *inst) {
     return false;
 }
 
-/* Is the result put into a variable or what a parameter leads to, right behind the call? Nothing is tested before that, and nothing read. */
+/* Is the result put into a variable or what a parameter leads to, right behind the call? Nothing is tested
+ * before that, and nothing read. */
 static bool is_put_away(const Printer *p, const Inst *call) {
     const Val *v = call->results[0];
     const Inst *store = call->next;

@@ -1,5 +1,5 @@
-/* Frames, calls and returns. A frame is on the stack of the machine, so that fibers and deep recursions are the runtime's affair as with
- * machine code; one that is too large for that is taken from the runtime. */
+/* Frames, calls and returns. A frame is on the stack of the machine, so that fibers and deep recursions are
+ * the runtime's affair as with machine code; one that is too large for that is taken from the runtime. */
 #include "emit/interp/code.h"
 
 static void run(const Code *code, Frame *frame, Slot *r, const Slot *from, const Copies *args) {

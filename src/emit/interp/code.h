@@ -1,14 +1,16 @@
 /* What the files of the interpreter share: the form that functions are translated to, and the translator.
  *
- * A frame is an array of slots of eight bytes. Slot 0 has the way to the rest of the frame; then come zeros, the constants of the
- * function, its parameters, its values, and the memory of its variables. A slot holds a scalar with the bits that it has in memory,
- * integers extended by their sign if they have one; a vector takes as many slots as it has lanes, a buffer two. Values of a region give
- * their slots back at its end.
+ * A frame is an array of slots of eight bytes. Slot 0 has the way to the rest of the frame; then come zeros,
+ * the constants of the function, its parameters, its values, and the memory of its variables. A slot holds a
+ * scalar with the bits that it has in memory, integers extended by their sign if they have one; a vector
+ * takes as many slots as it has lanes, a buffer two. Values of a region give their slots back at its end.
  *
- * An address that is out of range in a buffer is null: loads through it give zero, stores are dropped. Where such an address goes
- * elsewhere than to an access, it is replaced by one that can be read and written (`Known.guarded`), as machine code has it.
+ * An address that is out of range in a buffer is null: loads through it give zero, stores are dropped. Where
+ * such an address goes elsewhere than to an access, it is replaced by one that can be read and written
+ * (`Known.guarded`), as machine code has it.
  *
- * Where the compiler has found out that an index is in range, one that is not leads nowhere: an access through it is a fault that nobody overlooks, instead of one to what lies beside. */
+ * Where the compiler has found out that an index is in range, one that is not leads nowhere: an access
+ * through it is a fault that nobody overlooks, instead of one to what lies beside. */
 #ifndef SLOPE_EMIT_INTERP_CODE_H
 #define SLOPE_EMIT_INTERP_CODE_H
 

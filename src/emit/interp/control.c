@@ -1,5 +1,5 @@
-/* Control flow: from nested regions to jumps. A loop has one set of slots for the values that it carries: its regions see them there, and
- * its results are what they hold at the end. */
+/* Control flow: from nested regions to jumps. A loop has one set of slots for the values that it carries: its
+ * regions see them there, and its results are what they hold at the end. */
 #include "emit/interp/code.h"
 
 /* ---- steps */

@@ -1,4 +1,5 @@
-/* Counting. Instructions that always run together are a block; a step at its beginning counts how often that was. */
+/* Counting. Instructions that always run together are a block; a step at its beginning counts how often that
+ * was. */
 #include "emit/interp/code.h"
 
 void interp_count(EmitJit *jit, InterpCounts *counts) { jit->counts = counts; }

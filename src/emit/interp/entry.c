@@ -1,5 +1,5 @@
-/* Ways in from outside: calls, and kernels over the threads of groups. The runtime gives a context; what it has no room for (static
- * variables, what is written out of range) is added here. */
+/* Ways in from outside: calls, and kernels over the threads of groups. The runtime gives a context; what it
+ * has no room for (static variables, what is written out of range) is added here. */
 #include "emit/interp/code.h"
 
 /* ---- contexts */

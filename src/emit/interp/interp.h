@@ -1,11 +1,13 @@
-/* interp: programs are run from the IR, without machine code: what every operation means, once more and plainly.
+/* interp: programs are run from the IR, without machine code: what every operation means, once more and
+ * plainly.
  *
- * The interpreter is a backend like that of LLVM, and stands on the same runtime: threads, fibers, tapes, output and errors are those
- * of src/runtime. A function is translated once, to a list of steps whose operands are numbers of slots in a frame (code.h); nothing
- * is looked up while it runs. It needs no library, starts in no time, and computes ten to a hundred times slower than machine code.
+ * The interpreter is a backend like that of LLVM, and stands on the same runtime: threads, fibers, tapes,
+ * output and errors are those of src/runtime. A function is translated once, to a list of steps whose
+ * operands are numbers of slots in a frame (code.h); nothing is looked up while it runs. It needs no library,
+ * starts in no time, and computes ten to a hundred times slower than machine code.
  *
- * Floating-point arithmetic is strict, each operation rounded once; elementary functions are those of the C library. Indices are tested
- * as always, and use of a tape that is empty is an error.
+ * Floating-point arithmetic is strict, each operation rounded once; elementary functions are those of the C
+ * library. Indices are tested as always, and use of a tape that is empty is an error.
  *
  * What a program does can be counted: instructions, and bytes on tapes. */
 #ifndef SLOPE_EMIT_INTERP_H

@@ -1,5 +1,6 @@
-/* Elementary functions of float and half: the C library's for float, which machine code calls too, so that results are the same to the
- * last bit. (What is folded, and double, is computed in double by ir/compute.c.) */
+/* Elementary functions of float and half: the C library's for float, which machine code calls too, so that
+ * results are the same to the last bit. (What is folded, and double, is computed in double by
+ * ir/compute.c.) */
 #include "emit/interp/code.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* Arithmetic, bits, comparisons and conversions. What operations mean is told by ir/compute.c; those that programs do most have steps of
- * their own. */
+/* Arithmetic, bits, comparisons and conversions. What operations mean is told by ir/compute.c; those that
+ * programs do most have steps of their own. */
 #include "emit/interp/code.h"
 #include <math.h>
 

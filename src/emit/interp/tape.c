@@ -1,5 +1,6 @@
-/* Tapes: the stacks are those of the runtime. Unlike machine code, the interpreter looks whether there is something to take. What is
- * pushed may be a row, with a number for each lane (opt/lanes.c): then rows are counted. */
+/* Tapes: the stacks are those of the runtime. Unlike machine code, the interpreter looks whether there is
+ * something to take. What is pushed may be a row, with a number for each lane (opt/lanes.c): then rows are
+ * counted. */
 #include "emit/interp/code.h"
 
 static int size_of(const Type *type) { return type->kind == TYPE_bool ? 1 : type_bits(type) / 8; }
@@ -93,7 +94,8 @@ static const Step *store(Slot *r, const Step *s) {
     return s + 1;
 }
 
-/* Where rows are, one or one for each lane; `more` is how many. Of lanes that are off the index may be anything. */
+/* Where rows are, one or one for each lane; `more` is how many. Of lanes that are off the index may be
+ * anything. */
 static const Step *rows(Slot *r, const Step *s) {
     const RtStack *stack = stack_of(r, s);
     for (uint32_t i = 0; i < (uint32_t)s->more; i++) {

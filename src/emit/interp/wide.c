@@ -1,5 +1,5 @@
-/* Addresses of several lanes, and what is loaded and stored there (opt/lanes.c): a slot for each. One that is out of range of its
- * buffer is null, as everywhere; lanes that are off touch nothing. */
+/* Addresses of several lanes, and what is loaded and stored there (opt/lanes.c): a slot for each. One that is
+ * out of range of its buffer is null, as everywhere; lanes that are off touch nothing. */
 #include "emit/interp/code.h"
 
 /* Step.what: which operands have a slot for each lane; and that null is no place. */

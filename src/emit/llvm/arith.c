@@ -1,5 +1,6 @@
-/* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result undefined, ops.def defines it:
- * opt/legalize.c has made it so, but for floats too large for an integer, where LLVM has an operation. */
+/* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result
+ * undefined, ops.def defines it: opt/legalize.c has made it so, but for floats too large for an integer,
+ * where LLVM has an operation. */
 #include "emit/llvm/llvm.h"
 
 typedef LLVMValueRef (*BuildBinary)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *);

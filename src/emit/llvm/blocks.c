@@ -1,5 +1,7 @@
-/* Blocks with many accesses to memory are cut into several. LLVM compares each access in a block with hundreds before it where it selects instructions and twice where it puts them in order:
- * nests that were written out, with 800 accesses by indices, took 2.7 s, and 0.7 s in parts. A part ends by a branch that is always taken, which LLVM cannot know: it would join what follows one another. */
+/* Blocks with many accesses to memory are cut into several. LLVM compares each access in a block with
+ * hundreds before it where it selects instructions and twice where it puts them in order: nests that were
+ * written out, with 800 accesses by indices, took 2.7 s, and 0.7 s in parts. A part ends by a branch that is
+ * always taken, which LLVM cannot know: it would join what follows one another. */
 #include "emit/llvm/llvm.h"
 
 enum { MANY_ACCESSES = 300, PART_ACCESSES = 100 };

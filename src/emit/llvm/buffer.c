@@ -1,5 +1,5 @@
-/* Buffers and atomic operations. The range of an access is tested against the count that the buffer carries; the outcome
- * stays with the address as its guard. */
+/* Buffers and atomic operations. The range of an access is tested against the count that the buffer carries;
+ * the outcome stays with the address as its guard. */
 #include "emit/llvm/llvm.h"
 
 static LLVMValueRef data_of(Emitter *e, const Inst *inst) {
@@ -152,7 +152,8 @@ static LLVMValueRef modify(Emitter *e, const Inst *inst, LLVMValueRef pointer, c
     return from_memory(e, old, type);
 }
 
-/* Where nobody comes between, a sum takes a load and a store, which can be kept in registers and done for several elements at once. */
+/* Where nobody comes between, a sum takes a load and a store, which can be kept in registers and done for
+ * several elements at once. */
 static LLVMValueRef add_plainly(Emitter *e, const Inst *inst, Value address, const Type *type) {
     address.guard = NULL;
     LLVMValueRef old = emit_load(e, type, address), more = emit_use(e, inst, 1);

@@ -1,5 +1,5 @@
-/* Machine code of earlier runs. It is found by all that it depends on: the LLVM module as it was translated, how that is to be
- * compiled, and by what. The driver keeps it, see EmitCache. */
+/* Machine code of earlier runs. It is found by all that it depends on: the LLVM module as it was translated,
+ * how that is to be compiled, and by what. The driver keeps it, see EmitCache. */
 #define _GNU_SOURCE /* dladdr */
 #include "emit/llvm/llvm.h"
 #include <dlfcn.h>

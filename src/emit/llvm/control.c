@@ -1,5 +1,6 @@
-/* Control flow: from nested regions to blocks. A place where control flows together is a Merge: a block whose phis stand for
- * the values that come along. A region knows by its Frame where yield, break and continue go. */
+/* Control flow: from nested regions to blocks. A place where control flows together is a Merge: a block whose
+ * phis stand for the values that come along. A region knows by its Frame where yield, break and continue
+ * go. */
 #include "emit/llvm/llvm.h"
 
 /* ---- merges */
@@ -29,7 +30,8 @@ static void merge_from(Emitter *e, Merge *merge, const Inst *inst) {
     merge_values(e, merge, values);
 }
 
-/* Goes on in the merge's block. If nothing leads there, what follows is dead, and the phis would be malformed. */
+/* Goes on in the merge's block. If nothing leads there, what follows is dead, and the phis would be
+ * malformed. */
 static void merge_enter(Emitter *e, Merge *merge) {
     LLVMPositionBuilderAtEnd(e->builder, merge->block);
     if (merge->incoming > 0) return;
@@ -70,7 +72,9 @@ static bool is_done_at_once(const Region *region) {
     return region->last && region->last->op == OP_yield;
 }
 
-/* In a large function, what takes no longer than a branch is computed both ways: where instructions are selected LLVM does the same, but the time that it takes to find out grows with the square of the branches. */
+/* In a large function, what takes no longer than a branch is computed both ways: where instructions are
+ * selected LLVM does the same, but the time that it takes to find out grows with the square of the
+ * branches. */
 static bool is_choice(const Emitter *e, const Inst *inst) {
     if (!e->at->info || !e->at->info->is_large || e->device) return false;
     for (int i = 0; i < inst->nresults; i++)
@@ -234,7 +238,8 @@ void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish, int number) {
     set_wishes(e, branch, &node, 1);
 }
 
-/* It is not written out, unless it has become vectors: what is wished of that is something else, that it ends. */
+/* It is not written out, unless it has become vectors: what is wished of that is something else, that it
+ * ends. */
 static void wish_for_vectors(Emitter *e, LLVMValueRef branch) {
     LLVMMetadataRef ends = wish_of(e, "llvm.loop.mustprogress", NULL);
     LLVMMetadataRef wishes[] = {wish_of(e, "llvm.loop.unroll.disable", NULL),
@@ -242,8 +247,9 @@ static void wish_for_vectors(Emitter *e, LLVMValueRef branch) {
     set_wishes(e, branch, wishes, 2);
 }
 
-/* The copy of a loop for indices that are out of range, what does the rounds that others have left and what does little beside others is neither unrolled nor vectorised, which would take as long as for the other one;
- * nests of short loops over arrays are written out. */
+/* The copy of a loop for indices that are out of range, what does the rounds that others have left and what
+ * does little beside others is neither unrolled nor vectorised, which would take as long as for the other
+ * one; nests of short loops over arrays are written out. */
 static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
     bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few ||
@@ -318,7 +324,8 @@ static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
     steer_loop(e, loop);
 }
 
-/* Tested before it, and at its end. LLVM makes this of most loops, but the time that it takes grows with the square of those that follow one another. */
+/* Tested before it, and at its end. LLVM makes this of most loops, but the time that it takes grows with the
+ * square of those that follow one another. */
 static void emit_tested_twice(Emitter *e, EmittedLoop *loop) {
     Merge first = carried_merge(e, loop, "loop"), inner = carried_merge(e, loop, "inner");
     Merge after = carried_merge(e, loop, "after");

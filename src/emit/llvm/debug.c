@@ -1,7 +1,8 @@
-/* Debug info: one subprogram per function, a line and column per instruction. Without -g all of this does nothing.
+/* Debug info: one subprogram per function, a line and column per instruction. Without -g all of this does
+ * nothing.
  *
- * Ways in (kernels, thunks) have no lines, but they are subprograms too: LLVM inlines functions into them, and keeps the
- * places of what it inlines only if there is a place that it is inlined at. */
+ * Ways in (kernels, thunks) have no lines, but they are subprograms too: LLVM inlines functions into them,
+ * and keeps the places of what it inlines only if there is a place that it is inlined at. */
 #include "emit/llvm/llvm.h"
 
 static Position position_of(Emitter *e, Loc loc) {

@@ -1,12 +1,16 @@
-/* Code for a GPU: what differs from that for a CPU. LLVM's NVPTX makes PTX of it, which NVIDIA's driver, or its assembler, translates.
+/* Code for a GPU: what differs from that for a CPU. LLVM's NVPTX makes PTX of it, which NVIDIA's driver, or
+ * its assembler, translates.
  *
- * A kernel is a function that every thread runs. It makes the context that all functions take, in the thread's own memory, of which the optimiser leaves what is needed: static variables,
- * room for what is written out of range, the thread's tapes. Who a thread is, it asks the machine. What functions of the runtime do for a CPU is done by those of device.ll, which
- * becomes a part of the module; elementary functions are those of libdevice, likewise.
+ * A kernel is a function that every thread runs. It makes the context that all functions take, in the
+ * thread's own memory, of which the optimiser leaves what is needed: static variables, room for what is
+ * written out of range, the thread's tapes. Who a thread is, it asks the machine. What functions of the
+ * runtime do for a CPU is done by those of device.ll, which becomes a part of the module; elementary
+ * functions are those of libdevice, likewise.
  *
- * Pointers are generic. What is known to be in global, shared or constant memory is made from such an address, and LLVM follows it to where it is used. Names and
- * kernels' parameters are those of CUDA C++ (emit/clike/cuda.c), so that the runtime launches either: uniforms are in constant memory, if they fit, in scalar
- * layout; records are passed by value, arrays by their address. */
+ * Pointers are generic. What is known to be in global, shared or constant memory is made from such an
+ * address, and LLVM follows it to where it is used. Names and kernels' parameters are those of CUDA C++
+ * (emit/clike/cuda.c), so that the runtime launches either: uniforms are in constant memory, if they fit, in
+ * scalar layout; records are passed by value, arrays by their address. */
 #include "emit/llvm/llvm.h"
 
 enum { GLOBAL_MEMORY = 1, SHARED_MEMORY = 3, CONSTANT_MEMORY = 4 }; /* as LLVM numbers them */
@@ -21,7 +25,8 @@ static void tell(const Emitter *e, EmitSymbol what, const char *name, const char
 
 /* ---- memory */
 
-/* LLVM follows the result to where it is used, and sees that it leads to global memory. (A cast there and back again it would drop.) */
+/* LLVM follows the result to where it is used, and sees that it leads to global memory. (A cast there and
+ * back again it would drop.) */
 LLVMValueRef emit_in_global(Emitter *e, LLVMValueRef data, LLVMTypeRef unit, LLVMValueRef index) {
     LLVMTypeRef type = LLVMPointerTypeInContext(e->context, GLOBAL_MEMORY);
     LLVMValueRef there =

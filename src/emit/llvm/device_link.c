@@ -1,5 +1,6 @@
-/* What becomes part of a module for a GPU: functions of device.ll and device_sums.ll that it calls, and of libdevice, NVIDIA's elementary functions, which come with CUDA as LLVM's
- * bitcode. Only what is called is taken over. */
+/* What becomes part of a module for a GPU: functions of device.ll and device_sums.ll that it calls, and of
+ * libdevice, NVIDIA's elementary functions, which come with CUDA as LLVM's bitcode. Only what is called is
+ * taken over. */
 #include "emit/llvm/llvm.h"
 #include <glob.h>
 #include <llvm-c/BitReader.h>

@@ -1,6 +1,8 @@
-/* Sums of a GPU's threads. What one number takes is in device_sums.ll. For a row of several (emit/together.c) there is a function, made here as CUDA C++ has a template for it: where a
- * whole warp adds to the same places, its lanes share the work, of all numbers at once or in two parts; where lanes add to places in a row that overlap, they pass on what is for
- * others. What only some lanes of a warp add is added there, too. */
+/* Sums of a GPU's threads. What one number takes is in device_sums.ll. For a row of several (emit/together.c)
+ * there is a function, made here as CUDA C++ has a template for it: where a whole warp adds to the same
+ * places, its lanes share the work, of all numbers at once or in two parts; where lanes add to places in a
+ * row that overlap, they pass on what is for others. What only some lanes of a warp add is added there,
+ * too. */
 #include "emit/llvm/llvm.h"
 
 enum { SHARED_MEMORY = 3, CONSTANT_MEMORY = 4 }; /* as LLVM numbers them */
@@ -12,7 +14,8 @@ static const char *with_kind(Emitter *e, const char *name, TypeKind kind) {
     return format_text(&e->arena, "%s_%s", name, kind == TYPE_double ? "double" : "float");
 }
 
-/* A function of device_sums.ll for the numbers that wait, which returns nothing unless it gives back a number. */
+/* A function of device_sums.ll for the numbers that wait, which returns nothing unless it gives back a
+ * number. */
 static LLVMValueRef call(Emitter *e, const char *name, LLVMTypeRef result, LLVMValueRef *args, int count) {
     LLVMTypeRef types[4];
     for (int i = 0; i < count; i++) types[i] = LLVMTypeOf(args[i]);
@@ -110,7 +113,8 @@ static LLVMBasicBlockRef go_on_if(const Row *r, LLVMValueRef condition) {
     return otherwise;
 }
 
-/* The element that lane or number `which` adds to: indices are as wide as the program has them, and may wrap around. */
+/* The element that lane or number `which` adds to: indices are as wide as the program has them, and may wrap
+ * around. */
 static LLVMValueRef index_of(const Row *r, LLVMValueRef which) {
     LLVMBuilderRef b = r->e->builder;
     LLVMValueRef first = param(r, FIRST), step = param(r, STEP);
@@ -127,7 +131,8 @@ static LLVMValueRef address_of(const Row *r, LLVMValueRef index, LLVMValueRef wh
     return LLVMBuildAdd(b, element, part, "");
 }
 
-/* A number, if it is in range, by a function of device_sums.ll; the code goes on where all come together again. */
+/* A number, if it is in range, by a function of device_sums.ll; the code goes on where all come together
+ * again. */
 static void add_number(const Row *r, const char *name, LLVMValueRef which, LLVMValueRef place,
                        LLVMValueRef value) {
     LLVMBuilderRef b = r->e->builder;
@@ -165,7 +170,8 @@ static LLVMValueRef is_upper(const Row *r, int bit) {
     return LLVMBuildICmp(r->e->builder, LLVMIntNE, set, emit_i32(r->e, 0), "");
 }
 
-/* Each half of the lanes takes over one half of the numbers from the other, and so on, until a lane has the sum of one: lane l that of number l / (LANES / power). */
+/* Each half of the lanes takes over one half of the numbers from the other, and so on, until a lane has the
+ * sum of one: lane l that of number l / (LANES / power). */
 static LLVMValueRef share(const Row *r, LLVMValueRef *values, int power) {
     LLVMBuilderRef b = r->e->builder;
     int half = power / 2;
@@ -220,7 +226,8 @@ static void add_shared(const Row *r) {
 
 /* ---- places in a row */
 
-/* Of which the next lane has all but the first: what is for one place comes together there, and what is beyond the last lane's goes to the first ones. */
+/* Of which the next lane has all but the first: what is for one place comes together there, and what is
+ * beyond the last lane's goes to the first ones. */
 static void add_in_row(const Row *r) {
     LLVMBuilderRef b = r->e->builder;
     LLVMValueRef own = number(r, 0), zero = LLVMConstNull(number_type(r->e)), beyond = zero;

@@ -1,5 +1,6 @@
-/* Elements that the threads of a warp write together (emit/whole.c), for a GPU: they are put together in a variable of the thread; a function that is made for each size of them takes them
- * through memory of the group, so that each store of a warp is a whole line. */
+/* Elements that the threads of a warp write together (emit/whole.c), for a GPU: they are put together in a
+ * variable of the thread; a function that is made for each size of them takes them through memory of the
+ * group, so that each store of a warp is a whole line. */
 #include "emit/llvm/llvm.h"
 
 enum { GLOBAL_MEMORY = 1, SHARED_MEMORY = 3, LANES = 32 }; /* memory as LLVM numbers it */

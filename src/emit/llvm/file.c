@@ -1,4 +1,5 @@
-/* Code as bytes and files: LLVM IR, assembly, objects, and shared libraries and programs, which the system's C compiler links. */
+/* Code as bytes and files: LLVM IR, assembly, objects, and shared libraries and programs, which the system's
+ * C compiler links. */
 #include "emit/llvm/llvm.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -42,16 +42,17 @@ LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index) {
 
 /* ---- signature */
 
-/* How many floating-point results come back in registers. C's convention for x86-64 has two of those, then takes the x87 stack: slow,
- * and LLVM 19 encodes the way from there wrongly for the upper registers of AVX-512. Its regcall has more and mixes up arguments. */
+/* How many floating-point results come back in registers. C's convention for x86-64 has two of those, then
+ * takes the x87 stack: slow, and LLVM 19 encodes the way from there wrongly for the upper registers of
+ * AVX-512. Its regcall has more and mixes up arguments. */
 #if defined(__x86_64__)
 enum { MOST_RESULTS = 32, MOST_FLOAT_RESULTS = 2 };
 #else
 enum { MOST_RESULTS = 32, MOST_FLOAT_RESULTS = MOST_RESULTS };
 #endif
 
-/* More results than there are registers go through memory that the caller provides, the last parameter: LLVM takes time that
- * grows with the square of their number otherwise. */
+/* More results than there are registers go through memory that the caller provides, the last parameter: LLVM
+ * takes time that grows with the square of their number otherwise. */
 static bool has_many_results(const Emitter *e, const Func *func) {
     const int most_floats = e->device ? MOST_RESULTS : MOST_FLOAT_RESULTS;
     if (func->nresults > MOST_RESULTS) return true;
@@ -69,10 +70,11 @@ static int vector_registers(const Param *param) {
     return size > 16 ? (int)(size / 8) : 1;
 }
 
-/* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason, and are
- * taken from there where they are used: what is taken at once lives through all blocks up to its use, and the time for registers grows
- * with the product. So do those from the first vector of three on that finds no register, and from the first bool1 on: LLVM 19 crashes over
- * them, without optimisation, on AArch64 and on x86-64 with AVX-512. */
+/* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for
+ * the same reason, and are taken from there where they are used: what is taken at once lives through all
+ * blocks up to its use, and the time for registers grows with the product. So do those from the first vector
+ * of three on that finds no register, and from the first bool1 on: LLVM 19 crashes over them, without
+ * optimisation, on AArch64 and on x86-64 with AVX-512. */
 static int count_direct_params(const Func *func) {
     const int many = 128, registers = 8;
     const int most = func->nparams > many ? 2 * registers : many;
@@ -232,8 +234,9 @@ static void measure(const Region *region, int depth, FuncSize *size) {
     if (depth > size->depth) size->depth = depth;
 }
 
-/* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
- * It leaves functions alone of which the address is known elsewhere. (In large ones the search takes seconds.) */
+/* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on
+ * AArch64 its number is lost. It leaves functions alone of which the address is known elsewhere. (In large
+ * ones the search takes seconds.) */
 #if defined(__aarch64__)
 enum { VECTORS_GET_LOST = true };
 #else
@@ -262,7 +265,8 @@ static bool becomes_a_part(const FuncInfo *info) {
     return LLVMGetEnumAttributeAtIndex(info->function, of_function, kind) && !info->reached->is_cyclic;
 }
 
-/* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains nothing that a call would lose, unless it is small. */
+/* Called by its ways in alone (thunk.c). As a part of those, it would be optimised once more, which gains
+ * nothing that a call would lose, unless it is small. */
 static bool stands_alone(const FuncInfo *info) {
     enum { SMALL = 64 };
     const Func *func = info->func;
@@ -275,24 +279,28 @@ bool emit_stands_alone(const Emitter *e, const FuncInfo *info) {
     return stands_alone(info) && e->options->level > 0;
 }
 
-/* Without rows of numbers, what LLVM finds to do at once is not worth what it takes to bring it together; to look for it takes up to half of the time. Without loops
- * there is nothing at all to find; with them, rounds may be done at once, but of one round nothing. */
+/* Without rows of numbers, what LLVM finds to do at once is not worth what it takes to bring it together; to
+ * look for it takes up to half of the time. Without loops there is nothing at all to find; with them, rounds
+ * may be done at once, but of one round nothing. */
 static bool loses_by_vectors(const FuncInfo *info, uint32_t seek) {
     return stands_alone(info) && !(info->reached->needs & seek);
 }
 
-/* The same of loops with rows of numbers in them, where registers are wider than most rows: gradients of one item then take 0.83 to 1.0 of the time. It is no matter in what is brief;
- * and what is long does all items in a nest, where pairs of numbers gain 7 %. */
+/* The same of loops with rows of numbers in them, where registers are wider than most rows: gradients of one
+ * item then take 0.83 to 1.0 of the time. It is no matter in what is brief; and what is long does all items
+ * in a nest, where pairs of numbers gain 7 %. */
 static bool has_short_rows(const Emitter *e, const FuncInfo *info) {
     enum { WIDE = 32, BRIEF = 100, LONG = 500 };
     const ReachedFunc *reached = info->reached;
     return e->habits.row >= WIDE && reached->whole > BRIEF && reached->whole < LONG && stands_alone(info);
 }
 
-/* The time of many of LLVM's passes grows with the square of the loops that follow one another, with the cube of the depth of those in each other, for branches somewhat less, but with their cube where
- * they compare one float again and again, and that for vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
- * and the order of instructions take minutes. Where elements of arrays are written by indices, each access is compared with hundreds before it when instructions are selected and
- * ordered, unless they are selected the quick way. */
+/* The time of many of LLVM's passes grows with the square of the loops that follow one another, with the cube
+ * of the depth of those in each other, for branches somewhat less, but with their cube where they compare one
+ * float again and again, and that for vectors with the square of a block's length: what the compiler's own
+ * passes have made of such a function must do. Beyond that, registers and the order of instructions take
+ * minutes. Where elements of arrays are written by indices, each access is compared with hundreds before it
+ * when instructions are selected and ordered, unless they are selected the quick way. */
 static void size_attributes(Emitter *e, FuncInfo *info) {
     enum { MANY_LOOPS = 128, DEEP_LOOPS = 12, MANY_COMPARE = 200, TOO_MANY_BRANCHES = 1000 };
     enum { LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000, MANY_WRITES = 200 };

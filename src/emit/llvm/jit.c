@@ -1,5 +1,5 @@
-/* Code in memory: ORC's LLJIT holds the objects of all modules added to it. Symbols of the runtime and of the C library are
- * given to it by address, so that nothing depends on what the process exports. */
+/* Code in memory: ORC's LLJIT holds the objects of all modules added to it. Symbols of the runtime and of the
+ * C library are given to it by address, so that nothing depends on what the process exports. */
 #define _GNU_SOURCE /* sincos */
 #include "emit/llvm/llvm.h"
 #include <llvm-c/LLJIT.h>
@@ -26,8 +26,8 @@ typedef union Address { /* of functions as integers */
 
 /* ---- the C library */
 
-/* Conversions of half on processors without instructions for it. LLVM passes a half in the low bits of a vector register,
- * where C passes a float. */
+/* Conversions of half on processors without instructions for it. LLVM passes a half in the low bits of a
+ * vector register, where C passes a float. */
 #if defined(__x86_64__)
 static float widen_half(float packed) {
     uint32_t bits;
@@ -173,7 +173,8 @@ static void keep_report(void *user, LLVMErrorRef failure) {
     LLVMDisposeErrorMessage(message);
 }
 
-/* It is given objects alone, so that it need not know which processor this is: to find out takes LLVM longer than all else here. */
+/* It is given objects alone, so that it need not know which processor this is: to find out takes LLVM longer
+ * than all else here. */
 static LLVMErrorRef new_lljit(LLVMOrcLLJITRef *lljit) {
     char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
     LLVMTargetRef target = NULL;

@@ -1,7 +1,8 @@
-/* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around the inlined
- * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. If there is a form of the kernel
- * for several threads (Func.wide), the innermost loop takes those many at a time; it knows where a row ends. With barriers, f.thread
- * runs one thread, or as many as there are lanes, of which a row is then a multiple, and the runtime switches between them. */
+/* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around
+ * the inlined kernel, which the optimiser can vectorise: the context is on the stack and dissolves into
+ * values. If there is a form of the kernel for several threads (Func.wide), the innermost loop takes those
+ * many at a time; it knows where a row ends. With barriers, f.thread runs one thread, or as many as there are
+ * lanes, of which a row is then a multiple, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -34,7 +35,8 @@ static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step)
     LLVMPositionBuilderAtEnd(e->builder, after);
 }
 
-/* From 0 to a number that is known: most groups have one thread in y and z, and LLVM would find out that a loop is none at some expense. */
+/* From 0 to a number that is known: most groups have one thread in y and z, and LLVM would find out that a
+ * loop is none at some expense. */
 static Counting known_begin(Emitter *e, int end, int step) {
     LLVMValueRef zero = emit_i32(e, 0);
     return end <= step ? (Counting){.index = zero, .first = zero} : counting_begin(e, zero);
@@ -129,8 +131,8 @@ static void run_groups(Emitter *e, Run *run, LLVMValueRef first, LLVMValueRef en
     emit_branch_end(e, &any);
 }
 
-/* Groups number, number + 1, ... of one row, as many as there are before the row or the range ends. Returns the first
- * number after them. */
+/* Groups number, number + 1, ... of one row, as many as there are before the row or the range ends. Returns
+ * the first number after them. */
 static LLVMValueRef run_row(Emitter *e, Run *run, LLVMValueRef number, LLVMValueRef end) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef size[2];

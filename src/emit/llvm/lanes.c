@@ -1,16 +1,18 @@
-/* Elementary functions of several numbers at once. The C library of GNU/Linux on x86-64 has them (libmvec), newer ones on arm64
- * too; else SLEEF has them there, by the same names, if it is installed. They are called in two ways.
+/* Elementary functions of several numbers at once. The C library of GNU/Linux on x86-64 has them (libmvec),
+ * newer ones on arm64 too; else SLEEF has them there, by the same names, if it is installed. They are called
+ * in two ways.
  *
- * Where items of a kernel are lanes (opt/lanes.c), the numbers of all lanes go to one of them, in as many parts as it takes. What is not
- * found is called lane by lane.
+ * Where items of a kernel are lanes (opt/lanes.c), the numbers of all lanes go to one of them, in as many
+ * parts as it takes. What is not found is called lane by lane.
  *
- * On x86-64 each call of a scalar function says which others do the same on vectors ("vector-function-abi-variant"), and LLVM takes
- * those where it vectorises:
+ * On x86-64 each call of a scalar function says which others do the same on vectors
+ * ("vector-function-abi-variant"), and LLVM takes those where it vectorises:
  *
  *   call float @llvm.exp.f32(float %x) "vector-function-abi-variant"="_ZGV_LLVM_N8v_llvm.exp.f32(_ZGVdN8v_expf)"
  *
- * On arm64 they are looked for when code is made, and only for code that runs at once: a file must not depend on what is installed
- * here. They are less accurate than the scalar ones, by up to 4 units in the last place (docs/accuracy.md), hence at -O3 only. */
+ * On arm64 they are looked for when code is made, and only for code that runs at once: a file must not depend
+ * on what is installed here. They are less accurate than the scalar ones, by up to 4 units in the last place
+ * (docs/accuracy.md), hence at -O3 only. */
 #define _GNU_SOURCE
 #include "emit/elementary.h"
 #include "emit/llvm/llvm.h"
@@ -74,8 +76,9 @@ static void *open_library(Emitter *e) {
     return e->lanes_opened;
 }
 
-/* Scalar functions that are better than those of SLEEF for vectors of 128 bits. Some are faster, more of them for double: by 1.1 (asin) to 10 (erfc). SLEEF gives
- * infinity too soon for others: sinh and cosh from 88 on, asinh and acosh of what has no square, log1p from 1e38 on. */
+/* Scalar functions that are better than those of SLEEF for vectors of 128 bits. Some are faster, more of them
+ * for double: by 1.1 (asin) to 10 (erfc). SLEEF gives infinity too soon for others: sinh and cosh from 88 on,
+ * asinh and acosh of what has no square, log1p from 1e38 on. */
 static bool is_better_alone(const Emitter *e, const char *library, LLVMTypeRef real) {
     static const char of_all[] = " pow lgamma hypot erf erfc sinh cosh asinh acosh log1p ",
                       of_doubles[] = " asin acos atan atan2 atanh exp exp2 log log2 log10 expm1 ";
@@ -85,7 +88,8 @@ static bool is_better_alone(const Emitter *e, const char *library, LLVMTypeRef r
            (strstr(of_all, word) || (real == e->f64 && strstr(of_doubles, word)));
 }
 
-/* The name that it has there: SLEEF has several of most functions, of which the faster err by up to 3.5 units, not 1. */
+/* The name that it has there: SLEEF has several of most functions, of which the faster err by up to 3.5
+ * units, not 1. */
 static const char *name_there(Emitter *e, const char *library, LLVMTypeRef real, const char *version) {
     if (is_available) return has_lanes(library) ? version : NULL;
     void *opened = is_searched && e->for_jit ? open_library(e) : NULL;

@@ -1,11 +1,12 @@
 /* What the files of the LLVM emitter share.
  *
- * Translation is one walk over each function that is reached from an exported one. A value of the IR becomes one LLVM value;
- * bool is i1 in values and a byte in memory, a buffer is {ptr, i64}, a tape a pointer. Memory is addressed in bytes by
- * type/layout; LLVM's own struct layouts are never used.
+ * Translation is one walk over each function that is reached from an exported one. A value of the IR becomes
+ * one LLVM value; bool is i1 in values and a byte in memory, a buffer is {ptr, i64}, a tape a pointer. Memory
+ * is addressed in bytes by type/layout; LLVM's own struct layouts are never used.
  *
- * An address carries more than its LLVM value, as long as it is not merged with others or handed away (`Value`): a
- * condition under which it is in range, the layout rules of what it points to, and where the memory comes from. */
+ * An address carries more than its LLVM value, as long as it is not merged with others or handed away
+ * (`Value`): a condition under which it is in range, the layout rules of what it points to, and where the
+ * memory comes from. */
 #ifndef SLOPE_EMIT_LLVM_H
 #define SLOPE_EMIT_LLVM_H
 
@@ -17,8 +18,9 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/TargetMachine.h>
 
-/* Memory that the program has no pointers to, besides the spaces of the IR. Accesses are tagged (type-based alias metadata): no two
- * of all these overlap, except that SPACE_any may be each of those that pointers lead to. */
+/* Memory that the program has no pointers to, besides the spaces of the IR. Accesses are tagged (type-based
+ * alias metadata): no two of all these overlap, except that SPACE_any may be each of those that pointers lead
+ * to. */
 enum {
     SPACE_context = SPACE_COUNT,
     SPACE_tape_header,
@@ -35,7 +37,8 @@ typedef struct Value {
     ApartMark apart; /* of buffers: which one it is in */
     bool unaligned;
     bool is_parameter; /* `value` is where it lies: loaded where it is used */
-    /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does) ... */
+    /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does)
+     * ... */
     LLVMValueRef first; /* NULL: nobody knows */
     int64_t step;       /* of addresses: bytes */
     LLVMValueRef whole; /* i1; ... and all addresses are in range */
@@ -78,7 +81,8 @@ typedef struct Frame {
     LLVMValueRef *yielded;     /* no jump: what a yield has goes there */
 } Frame;
 
-/* Of a value, the first result that it is, from 1, and where among results in memory; 0: none, or it waits for the return. */
+/* Of a value, the first result that it is, from 1, and where among results in memory; 0: none, or it waits
+ * for the return. */
 typedef struct EarlySlot {
     int result;
     int64_t offset;
@@ -219,7 +223,8 @@ LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index); /* plain */
 void emit_set(Emitter *e, const Val *v, Value value);
 void emit_result(Emitter *e, const Inst *inst, LLVMValueRef value); /* the only result, plain */
 LLVMBasicBlockRef emit_block(Emitter *e, const char *name);
-/* Opens the body of an LLVM function; what is built next is its code. Variables go to a block of their own in front. */
+/* Opens the body of an LLVM function; what is built next is its code. Variables go to a block of their own in
+ * front. */
 void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
 
 /* ---- control.c */
@@ -327,7 +332,8 @@ typedef struct Way {
     uint32_t needs;
     LLVMValueRef inner; /* what the runtime is to call; NULL: it is not needed */
 } Way;
-/* Of a parameter or a result: its address, or NULL; what is there, where that is known, as it is of a result that has no address after the call. */
+/* Of a parameter or a result: its address, or NULL; what is there, where that is known, as it is of a result
+ * that has no address after the call. */
 typedef struct Place {
     LLVMValueRef address, value;
 } Place;
@@ -337,7 +343,8 @@ void emit_call_places(Emitter *e, const Way *way, Place *places);
 /* ---- native.c: functions as other programs call them */
 LLVMValueRef emit_native(Emitter *e, const Way *way);
 LLVMValueRef emit_list(Emitter *e, const Place *places, int count); /* of addresses, in memory */
-/* Begins the function that others start a kernel by: a list of pointers to its arguments, and the address of the numbers of groups. */
+/* Begins the function that others start a kernel by: a list of pointers to its arguments, and the address of
+ * the numbers of groups. */
 LLVMValueRef emit_native_kernel(Emitter *e, const Func *func, FuncState *state, LLVMValueRef *groups);
 
 /* ---- device.c: for a GPU */
@@ -377,7 +384,8 @@ void emit_device_sums_begin(Emitter *e);
 void emit_device_sums_end(Emitter *e);
 
 /* ---- device_whole.c */
-/* Where something is stored: in the element of a buffer, or in a variable of which a warp writes whole elements ... */
+/* Where something is stored: in the element of a buffer, or in a variable of which a warp writes whole
+ * elements ... */
 Value emit_device_stored(Emitter *e, const Inst *store);
 void emit_device_end_stored(Emitter *e, const Inst *store); /* ... after the last part */
 
@@ -413,9 +421,11 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
 void target_give_back(LLVMTargetMachineRef machine, const EmitOptions *options);
 void target_forget(EmitSpare *spare);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
-/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is
- * done QUICKLY, which is a word of our own, has the second then, whether or not it had it before: its instructions are selected the quick way. So are ROUNDS_ALONE: of loops, vectors are made of several rounds, but not of one; and AS_IT_IS, of functions
- * without passes to which not even those for large ones are done. */
+/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is
+ * made, where they mean more; but a function that is done QUICKLY, which is a word of our own, has the second
+ * then, whether or not it had it before: its instructions are selected the quick way. So are ROUNDS_ALONE: of
+ * loops, vectors are made of several rounds, but not of one; and AS_IT_IS, of functions without passes to
+ * which not even those for large ones are done. */
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
 #define QUICKLY         "slope-quickly"

@@ -138,7 +138,8 @@ void emit_stack_test(Emitter *e, const Func *func) {
 
 bool emit_looks(const Emitter *e) { return e->for_jit || (e->device && e->device->hosted); }
 
-/* Nothing in the program aliases the flag, and volatile alone, unlike atomic, lets other memory be kept in registers. */
+/* Nothing in the program aliases the flag, and volatile alone, unlike atomic, lets other memory be kept in
+ * registers. */
 void emit_stop_test(Emitter *e) {
     if (!emit_looks(e)) return;
     LLVMValueRef address = e->device

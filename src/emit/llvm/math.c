@@ -1,10 +1,12 @@
-/* Elementary functions: LLVM's intrinsics where it has them and every target can lower them, the C library otherwise, lane
- * by lane, or for lanes of a kernel all at once (lanes.c). half is computed in float and rounded. */
+/* Elementary functions: LLVM's intrinsics where it has them and every target can lower them, the C library
+ * otherwise, lane by lane, or for lanes of a kernel all at once (lanes.c). half is computed in float and
+ * rounded. */
 #include "emit/llvm/llvm.h"
 
 static bool is_function(unsigned op) { return op == OP_fma || (op >= OP_sqrt && op <= OP_ldexp); }
 
-/* In the library, for double; "f" is added for float. LLVM's intrinsic, if it has one, is of the same name. */
+/* In the library, for double; "f" is added for float. LLVM's intrinsic, if it has one, is of the same
+ * name. */
 static const char *function_name(unsigned op) { return op == OP_round ? "rint" : op_info[op].name; }
 
 /* NULL: it is only in the library. */
@@ -136,7 +138,9 @@ static LLVMValueRef exponential_less_one(Floats p, LLVMValueRef x, const Exponen
     return fused(p, power, more, LLVMBuildFSub(b, power, number(p, 1), ""));
 }
 
-/* The hyperbolic tangent takes a third of the time of a call so, and a loop with it can become vectors; it errs by up to 2.5 units in the last place, as those of libraries for vectors do. C has the same (emit/clike/elementary.c). */
+/* The hyperbolic tangent takes a third of the time of a call so, and a loop with it can become vectors; it
+ * errs by up to 2.5 units in the last place, as those of libraries for vectors do. C has the same
+ * (emit/clike/elementary.c). */
 static LLVMValueRef tanh_in_place(Emitter *e, const Type *shape, LLVMValueRef x) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef type = LLVMTypeOf(x);

@@ -1,6 +1,7 @@
-/* Addresses, loads and stores. An address in range is a plain pointer. One that may be out of range carries its guard along
- * until it is used: a load becomes "if in range, load, else zero" and a store is skipped. Branches, not selected
- * pointers: they are predicted in scalar code and become masked accesses in vectorised loops. */
+/* Addresses, loads and stores. An address in range is a plain pointer. One that may be out of range carries
+ * its guard along until it is used: a load becomes "if in range, load, else zero" and a store is skipped.
+ * Branches, not selected pointers: they are predicted in scalar code and become masked accesses in vectorised
+ * loops. */
 #include "emit/llvm/llvm.h"
 
 Value emit_plain_value(LLVMValueRef value) { return (Value){.value = value, .rules = LAYOUT_scalar}; }

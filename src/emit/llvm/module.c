@@ -1,7 +1,8 @@
 /* The module: declares what exported functions reach, has bodies and ways in emitted.
  *
- * Uniforms are writable memory that others can find by name. Constants with data are private; those with an initialiser are
- * filled by slope.init. Static and group-shared variables have an offset in a block that the context points to. */
+ * Uniforms are writable memory that others can find by name. Constants with data are private; those with an
+ * initialiser are filled by slope.init. Static and group-shared variables have an offset in a block that the
+ * context points to. */
 #include "emit/llvm/llvm.h"
 #include <stdio.h>
 
@@ -95,7 +96,8 @@ static void name_functions(Emitter *e) {
 
 /* ---- globals */
 
-/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. In files it is that of C. */
+/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. In files it is that
+ * of C. */
 LayoutRules emit_rules_of(const Emitter *e, const Global *global) {
     return e->for_jit ? (LayoutRules)global->layout : LAYOUT_scalar;
 }

@@ -1,12 +1,15 @@
 /* The native form of a function: as other programs call it.
  *
- * In memory, scalars and pointers go by value, half as its bits, everything else by address, results behind the parameters.
+ * In memory, scalars and pointers go by value, half as its bits, everything else by address, results behind
+ * the parameters.
  *
- * In files, it is the function that the header declares (emit/clike), as a C compiler would have made it: a half is a float, vectors and buffers are
- * structs that are passed and returned by value, other results are written through the first parameter. How a struct travels is up to the processor's
- * rules; these here are small, and all that is in one has the same type:
+ * In files, it is the function that the header declares (emit/clike), as a C compiler would have made it: a
+ * half is a float, vectors and buffers are structs that are passed and returned by value, other results are
+ * written through the first parameter. How a struct travels is up to the processor's rules; these here are
+ * small, and all that is in one has the same type:
  *   aarch64   up to four floats or doubles in a register each; what else fits into 16 bytes in one or two; the rest is a copy of the caller's, given by address
- *   x86-64    what fits into 16 bytes in one or two registers, if there are so many left, with two floats in each; the rest is on the stack */
+ *   x86-64    what fits into 16 bytes in one or two registers, if there are so many left, with two floats in each; the rest is on the
+ * stack */
 #include "emit/llvm/llvm.h"
 
 enum { EIGHT = 8, MOST_IN_REGISTERS = 16 };

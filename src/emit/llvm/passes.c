@@ -2,16 +2,22 @@
 #include "emit/llvm/llvm.h"
 #include <llvm-c/Support.h>
 
-/* LLVM builds `default<O3>` with limits that its text of the same passes does not have: loops are unrolled altogether up to a cost of 300, not 150, and functions inlined up to 250,
- * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The next three
- * leave code as it is: LLVM would measure a block of up to 500 instructions anew after each two that it has made one; and in a block with up to 1000 accesses to memory it would ask of each pair whether they may be put in another
- * order. For each value that finds no register, it would look
- * at up to 10,000 ways between blocks where the value could stay in one. What it knows of memory, it uses where it selects instructions, too: without, accesses of a long block hang on one another, and it goes through all of them again and again.
+/* LLVM builds `default<O3>` with limits that its text of the same passes does not have: loops are unrolled
+ * altogether up to a cost of 300, not 150, and functions inlined up to 250, not 225, or 525 where they are
+ * called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's
+ * forward derivative 3.2 times. The next three leave code as it is: LLVM would measure a block of up to 500
+ * instructions anew after each two that it has made one; and in a block with up to 1000 accesses to memory it
+ * would ask of each pair whether they may be put in another order. For each value that finds no register, it
+ * would look at up to 10,000 ways between blocks where the value could stay in one. What it knows of memory,
+ * it uses where it selects instructions, too: without, accesses of a long block hang on one another, and it
+ * goes through all of them again and again.
  *
- * A loop of 5 to 15 rounds that is too long to be written out would become vectors only where the last one can leave out elements; on arm64 without scalable vectors,
- * the rounds that are left can as well be done one by one, if LLVM estimates that this gains: the gradient of a recurrent network takes 0.84 of the time.
+ * A loop of 5 to 15 rounds that is too long to be written out would become vectors only where the last one
+ * can leave out elements; on arm64 without scalable vectors, the rounds that are left can as well be done one
+ * by one, if LLVM estimates that this gains: the gradient of a recurrent network takes 0.84 of the time.
  *
- * LLVM's settings exist once its own constructors have run. Those of one library run in the order in which it was linked: this file comes after LLVM (CMakeLists.txt). */
+ * LLVM's settings exist once its own constructors have run. Those of one library run in the order in which it
+ * was linked: this file comes after LLVM (CMakeLists.txt). */
 __attribute__((constructor)) static void set_limits(void) {
     static const char *const words[] = {
         "slope",
@@ -30,10 +36,14 @@ __attribute__((constructor)) static void set_limits(void) {
 #define ROTATE  "loop-rotate<header-duplication>"
 #define TIDY    "simplifycfg<switch-range-to-icmp>"
 
-/* What is left of `default<O3>`, in its order. Slope has done the like of what is not there, or its code has nothing that it could be done to; benchmarks take as long without, 0.97 to 1.03:
- * a search for values that a loop stores and loads again (loop-load-elim, 4 % of the time for all passes), loop invariants before loops are rotated and once more after they are unrolled (7 %), three of
- * eight times that instructions are combined (5 %), and what there is for C++, coroutines, OpenMP, profiles. Functions have to be done before and after they are inlined: done once,
- * afterwards, loops over them that were vectors are not any more. At the end of that, operands are put in order once more: what loops were before they were unrolled has new neighbours. */
+/* What is left of `default<O3>`, in its order. Slope has done the like of what is not there, or its code has
+ * nothing that it could be done to; benchmarks take as long without, 0.97 to 1.03: a search for values that a
+ * loop stores and loads again (loop-load-elim, 4 % of the time for all passes), loop invariants before loops
+ * are rotated and once more after they are unrolled (7 %), three of eight times that instructions are
+ * combined (5 %), and what there is for C++, coroutines, OpenMP, profiles. Functions have to be done before
+ * and after they are inlined: done once, afterwards, loops over them that were vectors are not any more. At
+ * the end of that, operands are put in order once more: what loops were before they were unrolled has new
+ * neighbours. */
 static const char most[] =
     "globaldce,inferattrs,"
     "function<eager-inv>(simplifycfg,sroa<modify-cfg>,early-cse<>),"

@@ -1,5 +1,7 @@
-/* Buffers that do not overlap, as LLVM is told: each access in a nest of loops that was found to have such buffers (opt/apart.c) is in the scope of its buffer, and in none of the
- * others'. Scopes are declared where the function begins: where it has become part of a loop, those of one round say nothing about the next, which may have other buffers. */
+/* Buffers that do not overlap, as LLVM is told: each access in a nest of loops that was found to have such
+ * buffers (opt/apart.c) is in the scope of its buffer, and in none of the others'. Scopes are declared where
+ * the function begins: where it has become part of a loop, those of one round say nothing about the next,
+ * which may have other buffers. */
 #include "emit/llvm/llvm.h"
 
 static void declare(Emitter *e, LLVMMetadataRef scope) {

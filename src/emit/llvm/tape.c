@@ -1,6 +1,6 @@
-/* Tapes. Pushes and pops are done in place on the stack's header; only a stack without room calls the runtime, off the fast
- * path. Accesses to headers and to data are tagged apart, so that the address of the data stays in a register while data
- * is written. */
+/* Tapes. Pushes and pops are done in place on the stack's header; only a stack without room calls the
+ * runtime, off the fast path. Accesses to headers and to data are tagged apart, so that the address of the
+ * data stays in a register while data is written. */
 #include "emit/llvm/llvm.h"
 
 _Static_assert(TYPE_double - TYPE_bool + 1 == RT_STACKS, "one stack per scalar type");
@@ -77,7 +77,8 @@ static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     return element_in(e, stack, load_data(e, stack), index);
 }
 
-/* So many elements from the one at `count` on. The constant part is the last to be added: where LLVM selects instructions, it takes hundreds of them apart else. */
+/* So many elements from the one at `count` on. The constant part is the last to be added: where LLVM selects
+ * instructions, it takes hundreds of them apart else. */
 static Value element_from(Emitter *e, Stack stack, LLVMValueRef data, LLVMValueRef count, int64_t at) {
     if (e->device) return element_in(e, stack, data, LLVMBuildAdd(e->builder, count, emit_i64(e, at), ""));
     Value first = element_in(e, stack, data, count);
@@ -102,7 +103,9 @@ static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMV
     return end;
 }
 
-/* The first of a row does all of it: a count that is stored each time would stand between the others for all who put instructions in order, and indices that are made one of the other take them time that grows with the square. */
+/* The first of a row does all of it: a count that is stored each time would stand between the others for all
+ * who put instructions in order, and indices that are made one of the other take them time that grows with
+ * the square. */
 static void push(Emitter *e, const Inst *inst) {
     int row = emit_count_row(inst);
     if (row == 0) return;
@@ -180,7 +183,8 @@ static Value row_address(Emitter *e, const Inst *inst) {
     return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
 }
 
-/* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of who opens it. */
+/* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of
+ * who opens it. */
 static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
     const int64_t size = header_size(e) * RT_STACKS;
     LLVMValueRef tape = emit_alloca(e, size, _Alignof(RtTape));

@@ -26,8 +26,9 @@ bool target_masks_vectors(void) {
 #endif
 }
 
-/* LLVM may name a processor whose scalable vectors the kernel does not let us use. And where x86 compares vectors of half by itself,
- * LLVM 19 exchanges the operands of some comparisons, but not their sense (masked ones, with one operand in memory). */
+/* LLVM may name a processor whose scalable vectors the kernel does not let us use. And where x86 compares
+ * vectors of half by itself, LLVM 19 exchanges the operands of some comparisons, but not their sense (masked
+ * ones, with one operand in memory). */
 static const char *forbidden_features(void) {
 #if defined(__x86_64__)
     return ",-avx512fp16";
@@ -79,7 +80,8 @@ static LLVMTargetMachineRef new_machine(const EmitOptions *options, EmitError *e
     return machine;
 }
 
-/* Where that of a level is between two translations: to make one, and all that LLVM asks of it first, takes as long as to compile a line. NULL: nowhere. */
+/* Where that of a level is between two translations: to make one, and all that LLVM asks of it first, takes
+ * as long as to compile a line. NULL: nowhere. */
 static void **spare_of(const EmitOptions *options) {
     return options->spare && !options->cpu ? &options->spare->machines[known_level(options->level)] : NULL;
 }
@@ -107,7 +109,8 @@ void target_forget(EmitSpare *spare) {
 /* ---- a GPU */
 
 #ifdef SLOPE_NVPTX
-/* The newest that LLVM knows and that is not newer; the driver translates for newer ones. PTX is of the version that brought them, and at least of 7.5, which has all that debuggers want. */
+/* The newest that LLVM knows and that is not newer; the driver translates for newer ones. PTX is of the
+ * version that brought them, and at least of 7.5, which has all that debuggers want. */
 static const char *device_model(int capability, const char **features) {
     static const struct {
         int capability;
@@ -203,8 +206,10 @@ static bool has_wide_vectors(LLVMValueRef function) {
     return false;
 }
 
-/* Where LLVM makes vectors of 256 bits of loops although the processor has larger ones, as for Intel's, it would still use those to read what lies in turns, unless it is told, as clang does, that a
- * function has none by itself; and beside such an instruction, that processor does half of all others. What lanes have made is as wide as it is. Other processors know no such attribute. */
+/* Where LLVM makes vectors of 256 bits of loops although the processor has larger ones, as for Intel's, it
+ * would still use those to read what lies in turns, unless it is told, as clang does, that a function has
+ * none by itself; and beside such an instruction, that processor does half of all others. What lanes have
+ * made is as wide as it is. Other processors know no such attribute. */
 static const char legal_width[] = "min-legal-vector-width";
 static void keep_vectors_narrow(LLVMModuleRef module) {
     LLVMAttributeRef narrow =
@@ -259,7 +264,8 @@ static bool calls_with_wide_vectors(LLVMValueRef function) {
     return false;
 }
 
-/* LLVM has made calls since, such as one for eight sines, that take 512 bits in one register, and would put them into two where there are no such registers. */
+/* LLVM has made calls since, such as one for eight sines, that take 512 bits in one register, and would put
+ * them into two where there are no such registers. */
 static void widen_for_calls(LLVMModuleRef module) {
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         if (is_called(f, legal_width) && calls_with_wide_vectors(f))
@@ -274,8 +280,8 @@ static void leave_rounds_alone(LLVMModuleRef module) {
         if (is_called(f, ROUNDS_ALONE)) LLVMAddAttributeAtIndex(f, of_function, given);
 }
 
-/* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops are tested
- * at their end already. Nothing is left to do in other functions. */
+/* What is left of the passes for functions that go without the others: their time grows with the size of a
+ * function alone. Loops are tested at their end already. Nothing is left to do in other functions. */
 static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef machine,
                                    LLVMPassBuilderOptionsRef tuning) {
     exchange(module, WITHOUT_PASSES);
@@ -285,7 +291,8 @@ static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef ma
     return failure;
 }
 
-/* Instructions are selected the quick way, which takes half the time or much less; registers are given out with the same care as ever, so that it runs 1.2 times as long and not several times. */
+/* Instructions are selected the quick way, which takes half the time or much less; registers are given out
+ * with the same care as ever, so that it runs 1.2 times as long and not several times. */
 static void leave_to_be_quick(LLVMModuleRef module) {
     unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_PASSES, sizeof WITHOUT_PASSES - 1);
     LLVMAttributeRef given = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);

@@ -2,7 +2,8 @@
  *   f.call(args)              makes a context, unpacks the arguments, calls, stores results; for code in memory
  *   f(...)                    the native form (native.c), does so with its own parameters
  *   f.inner(context, args)    where the runtime is needed: it makes the context, and the two above have it call this (rt_call)
- * To a function that is not made a part of them, LLVM can do nothing that makes them faster: its passes leave those in memory alone. */
+ * To a function that is not made a part of them, LLVM can do nothing that makes them faster: its passes leave
+ * those in memory alone. */
 #include "emit/llvm/llvm.h"
 
 /* ---- contexts */

@@ -122,7 +122,8 @@ bool translate(Module *module, const EmitOptions *options, const TranslateWish *
     return false;
 }
 
-/* LLVM's own measures against long functions are few, and all that makes good code needs them; its quick way is linear. */
+/* LLVM's own measures against long functions are few, and all that makes good code needs them; its quick way
+ * is linear. */
 static bool hurry(Translation *t, const EmitOptions *options, EmitError *error) {
     EmitOptions quick = *options;
     quick.level = 0;

@@ -1,14 +1,15 @@
 /* Addresses of several lanes, and what is loaded and stored there (opt/lanes.c).
  *
- * An address that differs between lanes is a vector of pointers. Mostly they follow each other at equal distances, since that is
- * what indices made from a thread's do; so integers and addresses of lanes carry along that lane i is first + i * step. Numbers may
- * wrap in between: `whole` says whether they do not, and of addresses that all are in range. An access is then
+ * An address that differs between lanes is a vector of pointers. Mostly they follow each other at equal
+ * distances, since that is what indices made from a thread's do; so integers and addresses of lanes carry
+ * along that lane i is first + i * step. Numbers may wrap in between: `whole` says whether they do not, and
+ * of addresses that all are in range. An access is then
  *
  *     if (whole, and all lanes are on) one load of a vector
  *     else gather, under the mask of lanes that are on and in range
  *
- * If the distance is another, the first way is a load for each lane, by a distance that is known; without such a form it is
- * a gather of all. The other way is a function of its own, which keeps the code small. */
+ * If the distance is another, the first way is a load for each lane, by a distance that is known; without
+ * such a form it is a gather of all. The other way is a function of its own, which keeps the code small. */
 #include "emit/llvm/llvm.h"
 
 /* Places in one buffer: data + index * unit + offset, if the index is below the count. */
@@ -120,7 +121,8 @@ static LLVMValueRef every_lane(Emitter *e, LLVMValueRef scalar, const Type *lane
     return emit_splat(e, scalar, lanes);
 }
 
-/* Unsigned: are the first and the last of them below that? Then so are those in between, as none is further than some steps. */
+/* Unsigned: are the first and the last of them below that? Then so are those in between, as none is further
+ * than some steps. */
 static LLVMValueRef ends_below(Emitter *e, Value index, const Type *lanes, LLVMValueRef limit) {
     int64_t reach = index.step * (lanes_in(lanes) - 1);
     LLVMValueRef last = LLVMBuildAdd(e->builder, index.first, emit_i64(e, reach), "");
@@ -371,7 +373,8 @@ typedef struct Turns {
     LLVMValueRef places, on, values; /* memory: vectors whose numbers are found by an index */
 } Turns;
 
-/* Not aligned beyond what the stack is: to do so LLVM takes a register on arm64 that such a function promises to keep. */
+/* Not aligned beyond what the stack is: to do so LLVM takes a register on arm64 that such a function promises
+ * to keep. */
 static LLVMValueRef laid_out(Emitter *e, LLVMValueRef vector) {
     LLVMValueRef memory = LLVMBuildAlloca(e->builder, LLVMTypeOf(vector), "");
     LLVMSetAlignment(memory, 16);
@@ -490,7 +493,8 @@ static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef
 
 /* ---- for all lanes */
 
-/* Numbers at equal distances, too, where registers are large: one instruction takes no longer than one for each lane, and LLVM takes long to see which of those could be one. */
+/* Numbers at equal distances, too, where registers are large: one instruction takes no longer than one for
+ * each lane, and LLVM takes long to see which of those could be one. */
 static bool is_done_at_once(const Emitter *e, const Access *access, bool store) {
     return has_instruction(e, access, store) && (!access->address.first || strstr(e->features, "+avx512f"));
 }

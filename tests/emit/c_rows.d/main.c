@@ -36,7 +36,8 @@ static bool are_turned(float x, float sine, float cosine) {
     return isnan(s) ? isnan(sine) && isnan(cosine) : off(sine, s) < most && off(cosine, c) < most;
 }
 
-/* Numbers of all sizes, among them some that are very near to multiples of pi / 2, both zeros, infinities and NaN. */
+/* Numbers of all sizes, among them some that are very near to multiples of pi / 2, both zeros, infinities and
+ * NaN. */
 static int check_turns(void) {
     static float x[4096], sine[4096], cosine[4096], tried[4096];
     static uint32_t is_large[4096];

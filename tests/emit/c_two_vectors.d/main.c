@@ -1,4 +1,5 @@
-/* Derivatives against differences of the same in double; what is added to is not zero before, and what is behind it stays. */
+/* Derivatives against differences of the same in double; what is added to is not zero before, and what is
+ * behind it stays. */
 #include <stdio.h>
 
 enum { MANY = 28, BEHIND = 4 };

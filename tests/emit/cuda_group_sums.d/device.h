@@ -1,5 +1,7 @@
-/* A GPU for one kernel, on threads of the host: a group at a time, each lane for itself (which CUDA allows: it may see the lanes of a warp in any
- * parts), or, with WHOLE_WARPS, all lanes together, in kernels where they never part, but for those that return at once: `warp_lanes`. To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
+/* A GPU for one kernel, on threads of the host: a group at a time, each lane for itself (which CUDA allows:
+ * it may see the lanes of a warp in any parts), or, with WHOLE_WARPS, all lanes together, in kernels where
+ * they never part, but for those that return at once: `warp_lanes`. To be included before CUDA C++ as NVRTC
+ * takes it, which brings its own integer types; hence no headers. */
 #define __CUDACC_RTC__
 #define __global__
 #define __device__

@@ -1,4 +1,5 @@
-/* What the kernel `add` has added to `gradient`, against plain sums: by whole warps, by lanes beside each other, by others. */
+/* What the kernel `add` has added to `gradient`, against plain sums: by whole warps, by lanes beside each
+ * other, by others. */
 int main() {
     enum { GROUPS = 2, SIZE = 128, COUNT = 200 };
     static const unsigned lanes[] = {~0u, 0x0ffffff0u, 0x04030201u};

@@ -1,4 +1,5 @@
-/* What the kernel `add` has made of four vectors, of which one ends with a very small number, one with zero, and one with a very large one. */
+/* What the kernel `add` has made of four vectors, of which one ends with a very small number, one with zero,
+ * and one with a very large one. */
 int main() {
     static slope::float4 given[4] = {
         {3, 6, 9, 1.5f}, {1e-39f, 1e-38f, 0, 1e-40f}, {1, 2, -1, 0}, {3e37f, 6e37f, 9e37f, 3e37f}};

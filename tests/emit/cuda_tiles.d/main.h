@@ -1,4 +1,5 @@
-/* What the kernels `add`, `weigh` and `multiply` have made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
+/* What the kernels `add`, `weigh` and `multiply` have made, against loops. There are more bodies than the
+ * loops go through, and no multiple of 32 of them. */
 enum { THREADS = 64, COUNT = 70, FIRST = 5, ROOM = 80 };
 static slope::Body bodies[ROOM], moving[ROOM];
 static slope::Light lights[ROOM];

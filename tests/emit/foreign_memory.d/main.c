@@ -1,4 +1,5 @@
-/* The host of foreign_memory.slang: memory of exactly the size that it says, between what the address sanitizer guards. */
+/* The host of foreign_memory.slang: memory of exactly the size that it says, between what the address
+ * sanitizer guards. */
 #include "program.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* The API as a sequence of calls, drawn from the input: each byte chooses a call, the next ones its arguments, among them NULL, names that
- * do not exist and handles of other programs; allocations fail from some point on, for a while. Every call must return, and the session
- * must be free to go at the end with nothing left behind. */
+/* The API as a sequence of calls, drawn from the input: each byte chooses a call, the next ones its
+ * arguments, among them NULL, names that do not exist and handles of other programs; allocations fail from
+ * some point on, for a while. Every call must return, and the session must be free to go at the end with
+ * nothing left behind. */
 #include "slope.h"
 #include "target.h"
 

@@ -1,5 +1,5 @@
-/* A program as text, through everything up to the code generator: check, derivatives in both modes of whatever the text names, all passes,
- * C. Whatever comes of it, a message or code, is fine. */
+/* A program as text, through everything up to the code generator: check, derivatives in both modes of
+ * whatever the text names, all passes, C. Whatever comes of it, a message or code, is fine. */
 #include "slope.h"
 #include "target.h"
 

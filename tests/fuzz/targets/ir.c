@@ -1,4 +1,5 @@
-/* IR as text, through its parser, the verifier and all passes. What the verifier accepts every pass must leave in order. */
+/* IR as text, through its parser, the verifier and all passes. What the verifier accepts every pass must
+ * leave in order. */
 #include "irtool.h"
 #include "target.h"
 

@@ -1,6 +1,6 @@
-/* Changes to text that a compiler gets far with. A token is replaced by another of the same kind from the same text, two tokens of a kind
- * are exchanged, a line is doubled, moved or taken away. Random bytes mostly test the lexer; these leave most programs well formed, and
- * many well typed. */
+/* Changes to text that a compiler gets far with. A token is replaced by another of the same kind from the
+ * same text, two tokens of a kind are exchanged, a line is doubled, moved or taken away. Random bytes mostly
+ * test the lexer; these leave most programs well formed, and many well typed. */
 #include "target.h"
 
 #include <ctype.h>
