@@ -3,8 +3,9 @@
  * a loop. Prints a line for one at a time and for each of the others: the number of lanes that it got, the
  * least milliseconds to compile and nanoseconds per item, and why there are not more lanes.
  *
- *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of
- * numbers */
+ *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...
+ *
+ * Imports are looked for in the folder; each uniform is a buffer of numbers. */
 #include "bench.h"
 
 enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6, MOST_OUTPUTS = 8 };

@@ -3,8 +3,7 @@
  *   typed      = base-type declarator { "," declarator } ";" | base-type { "*" } name function-rest
  *   declarator = { "*" } name { "[" [ size ] "]" } { ":" semantic } [ "=" initializer ]
  *   let        = ( "let" | "var" ) name [ ":" type ] [ "=" initializer ] { "," ... } ";"
- *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ( ";" | end of the line
- * ) */
+ *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ( ";" | end of the line ) */
 #include "syntax/parser.h"
 
 static VarFlavour flavour_at(Place place) {

@@ -7,8 +7,7 @@
  *     RWStructuredBuffer<float> result;   StructuredBuffer<Light> lights;   ConstantBuffer<Light> sun;   (std140)
  *     AppendStructuredBuffer<int> found;  ByteAddressBuffer raw;            int counts[3];   float *weights;
  *     Light lerp(Light this, out float3 a, inout int b, half c);
- *     [numthreads(4, 2, 1)] void paint(uniform float scale);   void other(uniform float scale, uniform int
- * counts); */
+ *     [numthreads(4, 2, 1)] void paint(uniform float scale);   void other(uniform float scale, uniform int counts); */
 #include "driver/driver.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* Elements that the threads of a warp write together (emit/whole.c):
  *
- *     if (i < count) { data[i].a = x; data[i].b = y; }      T element; element.a = x; element.b = y; slope_put_whole(data, count, i,
- * element); */
+ *     if (i < count) { data[i].a = x; data[i].b = y; }      T element; element.a = x; element.b = y; slope_put_whole(data, count, i, element); */
 #include "emit/clike/clike.h"
 
 bool clike_take_shared(Printer *p, int64_t bytes) {

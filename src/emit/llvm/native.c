@@ -8,8 +8,8 @@
  * written through the first parameter. How a struct travels is up to the processor's rules; these here are
  * small, and all that is in one has the same type:
  *   aarch64   up to four floats or doubles in a register each; what else fits into 16 bytes in one or two; the rest is a copy of the caller's, given by address
- *   x86-64    what fits into 16 bytes in one or two registers, if there are so many left, with two floats in each; the rest is on the
- * stack */
+ *   x86-64    what fits into 16 bytes in one or two registers, if there are so many left, with two floats in each;
+ *             the rest is on the stack */
 #include "emit/llvm/llvm.h"
 
 enum { EIGHT = 8, MOST_IN_REGISTERS = 16 };
