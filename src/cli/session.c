@@ -216,9 +216,11 @@ static void show_times(const SlopeSession *session) {
     fprintf(stderr, "%-16s %10.3f\n", "total", total);
 }
 
+/* Who closes a pipe early, as `head` does, has read what was wanted. */
 ExitStatus cli_flush(ExitStatus status) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno)));
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE) return status;
+    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno ? errno : EIO)));
 }
 
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
