@@ -220,7 +220,8 @@ static void show_times(const SlopeSession *session) {
 ExitStatus cli_flush(ExitStatus status) {
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE) return status;
-    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno ? errno : EIO)));
+    return cli_worse(status,
+                     cli_misuse("cannot write to standard output: %s", strerror(errno ? errno : EIO)));
 }
 
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
