@@ -38,22 +38,6 @@ enum { CALM = 1, WILD };
 
 /* ---- what may have no value */
 
-static bool is_partial(Op op) {
-    switch (op) {
-    case OP_sqrt:
-    case OP_log:
-    case OP_log2:
-    case OP_log10:
-    case OP_log1p:
-    case OP_pow:
-    case OP_asin:
-    case OP_acos:
-    case OP_acosh:
-    case OP_atanh: return true;
-    default: return false;
-    }
-}
-
 static bool is_undefined(const Untaken *u, const Val *v) {
     return !val_is_const(v) && v->id < u->nvals && u->undefined[v->id];
 }
@@ -88,7 +72,7 @@ static bool makes_undefined(const Untaken *u, const Inst *inst) {
         return false;
     for (int i = 0; i < inst->nargs; i++)
         if (is_undefined(u, inst->args[i])) return true;
-    return is_partial((Op)inst->op);
+    return op_has(inst->op, OP_DOMAIN);
 }
 
 static void visit_undefined(void *user, Inst *inst) {

@@ -74,7 +74,8 @@ typedef enum OpProperties {
     OP_ATTRIBUTES =
         1 << 22, /* operands and type are not all of it, or it is an address: a copy is made of the whole */
     OP_INTRINSIC =
-        1 << 23, /* a function for which LLVM has an intrinsic, so that it makes vectors around it */
+        1 << 23,         /* a function for which LLVM has an intrinsic, so that it makes vectors around it */
+    OP_DOMAIN = 1 << 24, /* has no value, NaN, for some finite operands */
 } OpProperties;
 
 typedef struct OpInfo {

@@ -16,6 +16,7 @@
 #define ENDS        OP_ENDS
 #define LEAVES      OP_LEAVES
 #define STEEP       OP_STEEP
+#define DOMAIN      OP_DOMAIN
 #define PRODUCT     OP_PRODUCT
 #define FLOATS      OP_FLOATS
 #define INTEGERS    OP_INTEGERS
