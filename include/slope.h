@@ -13,19 +13,19 @@
  *     }
  *     slope_session_free(session);
  *
-  * Handles. A session owns its programs, buffers and blobs, a program its functions, kernels and types: freeing the owner
- * frees them and gives back their memory. Handles are opaque. Texts are NUL-terminated UTF-8 and live as long as the
- * handle they came from, unless said otherwise.
+ * Handles. A session owns its programs, buffers and blobs, a program its functions, kernels and types:
+ * freeing the owner frees them and gives back their memory. Handles are opaque. Texts are NUL-terminated
+ * UTF-8 and live as long as the handle they came from, unless said otherwise.
  *
- * Threads. There is no global state. A session, with all that it owns, is used by one thread at a time; different
- * sessions are independent. Two things may be done from any thread at any time: calling the address of a function
- * (slope_function_address), and slope_stop.
+ * Threads. There is no global state. A session, with all that it owns, is used by one thread at a time;
+ * different sessions are independent. Two things may be done from any thread at any time: calling the
+ * address of a function (slope_function_address), and slope_stop.
  *
-  * Failure. Functions that can fail return a SlopeStatus. Before they fail, they pass at least one diagnostic that says
- * why to the `report` callback (after SLOPE_STATUS_memory perhaps none). A result is written to `*out` only with
- * SLOPE_STATUS_ok; otherwise `*out` is NULL. Every `free` function accepts NULL. Any other NULL is misuse, unless said
- * otherwise; for a handle or for `out`, without a diagnostic. Functions that return no status then return 0, NULL, false
- * or an empty text. */
+ * Failure. Functions that can fail return a SlopeStatus. Before they fail, they pass at least one diagnostic
+ * that says why to the `report` callback (after SLOPE_STATUS_memory perhaps none). A result is written to
+ * `*out` only with SLOPE_STATUS_ok; otherwise `*out` is NULL. Every `free` function accepts NULL. Any other
+ * NULL is misuse, unless said otherwise; for a handle or for `out`, without a diagnostic. Functions that
+ * return no status then return 0, NULL, false or an empty text. */
 #ifndef SLOPE_H
 #define SLOPE_H
 
@@ -63,8 +63,8 @@ typedef enum SlopeStatus {
 
 SLOPE_API const char *slope_version(void); /* SLOPE_VERSION of the library */
 
-/* What a message means, by its code: 5102 of E5102. `message` is as for printf; cause, example and remedy may
- * be NULL. False: no such code. */
+/* What a message means, by its code: 5102 of E5102. `message` is as for printf; cause, example and remedy
+ * may be NULL. False: no such code. */
 typedef struct SlopeExplanation {
     bool is_error; /* else a warning */
     int code;
@@ -94,8 +94,8 @@ typedef struct SlopeDiagnostic {
     const char *message;
     const char *path; /* NULL: no place */
     int line, column;
-    int first_line, first_column, end_line,
-        end_column; /* the text it is about, up to but not including its end */
+    /* the text it is about, up to but not including its end */
+    int first_line, first_column, end_line, end_column;
     /* What to write instead of a part of its line, from the first column up to but not including the end; an
      * insertion where they are the same. */
     const char *fix; /* NULL: nothing can be said */
@@ -149,15 +149,15 @@ typedef struct SlopeConfig {
      * output. */
     void (*write)(void *user, const char *text, size_t size);
 
-    const char *const
-        *include_paths; /* where #include and import look, after the folder of the asking file */
+    /* where #include and import look, after the folder of the asking file */
+    const char *const *include_paths;
     int include_path_count;
     const SlopeDefine *defines; /* macros, as if defined at the start of every file */
     int define_count;
     const char *const *conformances; /* "Type:Interface=ID": ids of types behind interface values */
     int conformance_count;
-    const char *const
-        *links; /* files of modules whose `export`s stand for what the program declares `extern` */
+    /* files of modules whose `export`s stand for what the program declares `extern` */
+    const char *const *links;
     int link_count;
 
     int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
@@ -168,20 +168,24 @@ typedef struct SlopeConfig {
     bool debug_info;    /* positions and names for debuggers in compiled code */
     bool unchecked;     /* do not test indices into buffers; out of range is then undefined */
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
-    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums. In any case,
-                           nothing else may write to the buffers of a kernel while it runs */
-    int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: as many as are best;
-                           1: one by one. 0, the default: as many as are best in machine code that runs at once, one
-                           by one in files, dumps, and with debug_info */
-    int groups; /* about how many groups kernels will be dispatched over in all, for the choice of lanes: what
-                           is done only once is not worth compiling for vectors. 0: many */
-    int wave;   /* lanes of a wave, 1 to 128; 0: 32 */
-    int block
-        [3]; /* threads of a group of kernels without [numthreads]: up to 65536 each, 2^30 in all; 0: 1 */
-    int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
+    /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums. In any case,
+     * nothing else may write to the buffers of a kernel while it runs */
+    int threads;
+    /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: as many as are
+     * best; 1: one by one. 0, the default: as many as are best in machine code that runs at once, one by
+     * one in files, dumps, and with debug_info */
+    int lanes;
+    /* about how many groups kernels will be dispatched over in all, for the choice of lanes: what is done
+     * only once is not worth compiling for vectors. 0: many */
+    int groups;
+    int wave; /* lanes of a wave, 1 to 128; 0: 32 */
+    /* threads of a group of kernels without [numthreads]: up to 65536 each, 2^30 in all; 0: 1 */
+    int block[3];
+    /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
+    int stack_mib;
 
-    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: no
-     * limit. */
+    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative:
+     * no limit. */
     int limit_memory; /* MiB; 0: 4096 */
     int limit_time;   /* seconds of processor time; 0: 600 */
 
@@ -191,7 +195,8 @@ typedef struct SlopeConfig {
     /* What makes the GPU's code: "nvrtc", NVIDIA's compiler, or "llvm". NULL: NVRTC where it is found
      * (docs/gpu.md) */
     const char *device_code;
-    int tape_mib; /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
+    /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
+    int tape_mib;
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 
@@ -215,8 +220,7 @@ SLOPE_API const char *slope_messages(const SlopeSession *session);
 SLOPE_API void slope_clear_messages(SlopeSession *session);
 /* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU:
  * when its loops next look, docs/gpu.md). That call returns `stopped`, and buffers have what was written
- * until then. May be called from any thread and from a signal handler; does nothing if nothing is under
- * way. */
+ * until then. May be called from any thread and from a signal handler; does nothing if nothing is under way. */
 SLOPE_API void slope_stop(SlopeSession *session);
 
 /* ---- programs */
@@ -233,8 +237,9 @@ SLOPE_API SlopeStatus slope_check(SlopeProgram *program);
 
 /* ---- types
  *
-  * A type is described as it is laid out in memory. Sizes, offsets and strides are bytes. A matrix is an array of its rows (or
- * columns, if it is column_major), an enum its underlying integer; optionals, tuples and interface values are structs. */
+ * A type is described as it is laid out in memory. Sizes, offsets and strides are bytes. A matrix is an
+ * array of its rows (or columns, if it is column_major), an enum its underlying integer; optionals, tuples
+ * and interface values are structs. */
 
 typedef enum SlopeTypeKind {
     SLOPE_TYPE_void,
@@ -301,8 +306,9 @@ SLOPE_API int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *t
 
 /* ---- what a program declares
  *
-  * Functions with a body, entry points and types of the program's own file, those inside namespaces and types included, but not
- * what imported modules declare; in the order of the source (a namespace comes where it first begins). */
+ * Functions with a body, entry points and types of the program's own file, those inside namespaces and types
+ * included, but not what imported modules declare; in the order of the source (a namespace comes where it
+ * first begins). */
 
 typedef enum SlopeDeclarationKind {
     SLOPE_DECLARATION_function,
@@ -312,11 +318,11 @@ typedef enum SlopeDeclarationKind {
 
 typedef struct SlopeDeclaration {
     SlopeDeclarationKind kind;
-    const char
-        *name; /* as slope_find_function, slope_find_kernel and slope_find_type take it: "Camera.project" */
+    /* as slope_find_function, slope_find_kernel and slope_find_type take it: "Camera.project" */
+    const char *name;
     bool is_generic; /* they need arguments with it: "blend<float3>" */
-    bool has_fwd_diff,
-        has_bwd_diff; /* of a function: so is "bwd_diff(f)" one; of a type: it is differentiable */
+    /* of a function: so is "bwd_diff(f)" one; of a type: it is differentiable */
+    bool has_fwd_diff, has_bwd_diff;
     const char *path;
     int line, column;
 } SlopeDeclaration;
@@ -356,16 +362,17 @@ SLOPE_API SlopeStatus slope_call(SlopeFunction *function, void *const args[]);
 
 /* Calls it `count` times, as a kernel does: on all threads of the session, several calls at once in vectors
  * (SlopeConfig.lanes), in any order. Call number k has its arguments, in the order of slope_call, at the
- * addresses args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value after the other.
- * An argument with a stride of 0 is one value for all calls, which none of them may write to. */
+ * addresses args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value after the
+ * other. An argument with a stride of 0 is one value for all calls, which none of them may write to. */
 SLOPE_API SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
                                        const int64_t strides[]);
 
 /* The address of its machine code, which lives as long as the program. It is a C function:
- *   - an `in` parameter of scalar or pointer type is passed by value, as the C type (bool as bool, half as a uint16_t with
- *     its bits);
- *   - every other parameter is passed as the address of its value;
- *   - a scalar or pointer result is returned; any other result is written through one more parameter, the last.
+ *  - an `in` parameter of scalar or pointer type is passed by value, as the C type (bool as bool, half as a
+ *    uint16_t with its bits);
+ *  - every other parameter is passed as the address of its value;
+ *  - a scalar or pointer result is returned; any other result is written through one more parameter, the
+ *    last.
  * So `float f(float3 p, inout int n)` is `float (*)(const float p[3], int *n)`. */
 SLOPE_API SlopeStatus slope_function_address(SlopeFunction *function, void **out);
 
@@ -373,13 +380,13 @@ SLOPE_API SlopeStatus slope_function_address(SlopeFunction *function, void **out
 
 /* Zeroed memory, aligned to 64 bytes. */
 SLOPE_API SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, SlopeBuffer **out);
-/* The caller's own memory, which must outlive the buffer. It has no counter, so that it cannot be bound to an
- * AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
+/* The caller's own memory, which must outlive the buffer. It has no counter, so that it cannot be bound to
+ * an AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
 SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out);
 SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
-/* Its memory, for reading and writing. On a GPU it is a copy: ask for it after each run that may have changed
- * it, and do not write to it while one is under way; what you write is on the GPU in the next run. NULL: it
- * is the caller's memory on a GPU, or cannot be read. */
+/* Its memory, for reading and writing. On a GPU it is a copy: ask for it after each run that may have
+ * changed it, and do not write to it while one is under way; what you write is on the GPU in the next run.
+ * NULL: it is the caller's memory on a GPU, or cannot be read. */
 SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
 /* Copies a part of it, from or to where it is now; size bytes from an offset. */
 SLOPE_API SlopeStatus slope_buffer_read(SlopeBuffer *buffer, size_t offset, void *to, size_t size);
@@ -398,15 +405,16 @@ SLOPE_API uint32_t *slope_buffer_counter(SlopeBuffer *buffer);
 
 /* ---- uniforms: what a program reads and its host provides
  *
- * Global parameters (plain ones and buffers), those of imported modules too, and parameters of entry points that have
- * no SV_ semantic. Names are as in the source; parts of structs and arrays are reached as there: "scene.lights",
- * "weights[2]". A parameter of an entry point is "entry.name", or just "name" where nothing else has that name. */
+ * Global parameters (plain ones and buffers), those of imported modules too, and parameters of entry points
+ * that have no SV_ semantic. Names are as in the source; parts of structs and arrays are reached as there:
+ * "scene.lights", "weights[2]". A parameter of an entry point is "entry.name", or just "name" where nothing
+ * else has that name. */
 
 typedef struct SlopeUniform {
     const char *name;
     const SlopeType *type;
-    bool
-        is_block; /* a ConstantBuffer or ParameterBlock; `type` is the type of what is in it, and that is set */
+    /* a ConstantBuffer or ParameterBlock; `type` is the type of what is in it, and that is set */
+    bool is_block;
 } SlopeUniform;
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);
@@ -415,8 +423,7 @@ SLOPE_API bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out
  * something to C or C++ are changed. It lives as long as the program; NULL: out of memory. */
 SLOPE_API const char *slope_built_name(SlopeProgram *program, const char *name);
 SLOPE_API SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out);
-/* Sets a uniform that is neither a buffer nor a pointer; `size` must be the type's. Unset uniforms are
- * zero. */
+/* Sets a uniform that is neither a buffer nor a pointer; `size` must be the type's. Unset uniforms are zero. */
 SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data,
                                         size_t size);
 /* Lets a uniform of buffer or pointer type refer to this memory, whose size must be a whole number of
@@ -496,8 +503,8 @@ typedef struct SlopeBuildOptions {
     bool header;   /* the header that declares what was compiled, in place of the code */
     bool lines;    /* #line directives that lead to the program */
     bool comments; /* a comment at each statement: which line of the program it comes from */
-    bool
-        side_by_side; /* in place of the code a page of HTML that shows it beside the program, lines linked */
+    /* in place of the code a page of HTML that shows it beside the program, lines linked */
+    bool side_by_side;
     /* Files that slope_build_file writes as well, the header and the page: all of them or none. NULL: not
      * that one */
     const char *header_path, *page_path;
@@ -505,8 +512,9 @@ typedef struct SlopeBuildOptions {
      * error. */
     int tape;
     /* Targets that are machine code: */
-    bool
-        sanitize; /* tests every access to memory by the address sanitizer, whose runtime (-fsanitize=address) the program is linked with */
+    /* tests every access to memory by the address sanitizer, whose runtime (-fsanitize=address) the program
+     * is linked with */
+    bool sanitize;
 } SlopeBuildOptions;
 
 SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */
@@ -515,17 +523,17 @@ SLOPE_API SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions
 SLOPE_API SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options,
                                        const char *path);
 
-/* The program as text after a stage of the compiler. `function` NULL: all functions. `stage` NULL: the
- * last. */
+/* The program as text after a stage of the compiler. `function` NULL: all functions. `stage` NULL: the last. */
 SLOPE_API const char *slope_stage_name(int index); /* "syntax", "check", ...; NULL after the last */
 SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage,
                                  SlopeBlob **out);
 
 /* ---- gradcheck: derivatives against the functions they came from
  *
-  * A derivative is a matrix J. At random points, J u by fwd_diff is compared with differences of the function itself
- * (computed in double, whatever its types), J^T v by bwd_diff with the same differences, and the two with each other:
- * <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are replaced by others. */
+ * A derivative is a matrix J. At random points, J u by fwd_diff is compared with differences of the function
+ * itself (computed in double, whatever its types), J^T v by bwd_diff with the same differences, and the two
+ * with each other: <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are
+ * replaced by others. */
 
 struct SlopeGradcheckResult;
 
@@ -570,8 +578,8 @@ typedef struct SlopeGradcheckResult {
     double fwd_error, bwd_error, identity_error;
     const char *point;  /* where the worst of them was, as in the options; NULL: nowhere */
     const char *inputs; /* the same with names: "x = 1.5, ray.t = 2.0" */
-    const char
-        *message; /* wrong: what is; unknown, skipped: why; right: NULL, or which derivatives are lost */
+    /* wrong: what is; unknown, skipped: why; right: NULL, or which derivatives are lost */
+    const char *message;
 } SlopeGradcheckResult;
 
 /* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means
