@@ -11,17 +11,17 @@ typedef struct Leaf {
     const int *path; /* from the object to the leaf: fields, and -1-i for lane or element i */
     int npath;
     const Type *type;
-    bool
-        by_ref; /* array, record that stays whole, or what atomic operations are done on: passed by address */
+    /* array, record that stays whole, or what atomic operations are done on: passed by address */
+    bool by_ref;
     uint8_t dir; /* Dir */
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
-    bool
-        flag; /* says whether an optional has a value, of which there is a differential; by_ref: or holds some that do */
+    /* says whether an optional has a value, of which there is a differential; by_ref: or holds some that do */
+    bool flag;
     bool held; /* dual, in a parameter whose Differential has no place for it: none to who calls with pairs */
     const Type *dtype; /* of the differential, or the counterpart */
-    const Type
-        *later; /* of the counterpart that it has in derivatives of derivatives; NULL: the same as here */
+    /* of the counterpart that it has in derivatives of derivatives; NULL: the same as here */
+    const Type *later;
     const int *dpath; /* in the differential of the parameter */
     int ndpath;
     int in, out; /* index among parameters and results of the flat function; -1: not there */
@@ -56,8 +56,9 @@ typedef struct Made {
 /* What the callers of pri and prop promise, and what they want. */
 typedef struct Terms {
     const bool *stable; /* per leaf: an array that stays as it is */
-    uint64_t
-        firm; /* by result: its adjoint is not zero because something else was chosen or is used; the last bit: all from there on */
+    /* by result: its adjoint is not zero because something else was chosen or is used; the last bit: all
+     * from there on */
+    uint64_t firm;
     bool steady; /* its callers write no buffer between its pri and its prop */
     bool lone;   /* nobody wants what it returns */
     int places;  /* of its caller in which it is called */
@@ -533,8 +534,8 @@ typedef struct Keeping {
     Nest nest;    /* that it is the innermost loop of; empty: how often it runs is not known */
     Builder head; /* of the reversed region: where the values come back */
     ValVec bases; /* of blocks: they are kept as well, where the nest stands */
-    bool
-        in_turn; /* much is kept of what the round before has made, and how many rounds there are is no constant */
+    /* much is kept of what the round before has made, and how many rounds there are is no constant */
+    bool in_turn;
 } Keeping;
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */
 /* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for

@@ -145,8 +145,8 @@ typedef struct Sema {
     const Type *base;             /* struct: the struct it inherits from */
     VEC(const Type *) interfaces; /* struct, extension, interface, assoc, type_param: TYPE_interface each */
     bool bases_done, bases_busy;
-    uint64_t
-        inherited_bits; /* struct, extension: of the names that its interfaces declare, with what they inherit, ... */
+    /* struct, extension: of the names that its interfaces declare, with what they inherit, ... */
+    uint64_t inherited_bits;
     bool inherited_known; /* ... if they were looked at */
     Map reached; /* struct, extension: interface Decl that it leads to, itself or by inheritance -> this */
     bool reached_all;      /* the list is complete */

@@ -26,8 +26,8 @@ typedef struct Loss {
     const struct Loss *next;
     uint8_t kind;  /* LossKind */
     uint8_t modes; /* in which the derivative is lost */
-    bool
-        indirect; /* on its way the value was a part of something, or left a function as `out`: a warning only */
+    /* on its way the value was a part of something, or left a function as `out`: a warning only */
+    bool indirect;
     const void *cause; /* one message for each */
     Loc loc;
     const Expr *call; /* call */

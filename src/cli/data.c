@@ -62,8 +62,9 @@ typedef struct Elements {
     size_t stride;
     long scalars; /* per element; -1: not only scalars */
     bool single;  /* exactly one element */
-    SlopeField
-        tail; /* its last part is an array of any length: there is one such element, and as much of the array as there is room; type NULL: it has none */
+    /* its last part is an array of any length: there is one such element, and as much of the array as there
+     * is room; type NULL: it has none */
+    SlopeField tail;
     size_t open; /* elements of that */
 } Elements;
 

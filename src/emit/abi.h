@@ -46,8 +46,8 @@ typedef struct RtContext {
     uint32_t unused;    /* keeps the next field aligned */
     RtThread *owner; /* the machine's thread: tapes, output, way back from `abort`; NULL if none is needed */
     RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
-    char
-        *stack_limit; /* a function that may call itself asks rt_stack before it goes below; NULL: no limit */
+    /* a function that may call itself asks rt_stack before it goes below; NULL: no limit */
+    char *stack_limit;
     const volatile int32_t *stop; /* not 0: the call or dispatch is to end, by rt_stop */
     const RtKernel *kernel;       /* that is run; NULL outside of kernels */
 } RtContext;

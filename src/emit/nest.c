@@ -9,8 +9,9 @@ enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048 }; /* of one loop; instructions of a
 
 /* What is inside a loop, or a function. */
 typedef struct Inside {
-    int64_t
-        written; /* instructions of one round, with those of loops inside as often as they are run; more than MOST_WRITTEN: too many */
+    /* instructions of one round, with those of loops inside as often as they are run; more than
+     * MOST_WRITTEN: too many */
+    int64_t written;
     bool has_loop, is_left;
     bool has_array; /* of which it depends on the round which element is used */
 } Inside;

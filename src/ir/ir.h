@@ -320,8 +320,8 @@ typedef struct GroupCopy {
 struct Func {
     Name name; /* unique in the module: a mangled form of the source name, readable */
     Loc loc;
-    bool
-        is_library; /* of the prelude, or made from such: copied into others, it stands in the line that calls it */
+    /* of the prelude, or made from such: copied into others, it stands in the line that calls it */
+    bool is_library;
     uint32_t flags;
     Param *params;
     int nparams;

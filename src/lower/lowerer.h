@@ -40,8 +40,8 @@ typedef struct Request {
     const Subst *subst;
     bool plain_this;  /* `this` is not differentiated, whatever its type */
     bool as_declared; /* derivatives go through what the declaration says, not all that the arguments allow */
-    Name
-        by_reference; /* a letter per parameter, `this` counted: & takes any address, whatever its direction; or NULL */
+    /* a letter per parameter, `this` counted: & takes any address, whatever its direction; or NULL */
+    Name by_reference;
     FuncBinding *bindings;
     int nbindings;
     const Type *object; /* dispatch of a static method: the interface of the value that it is called on */

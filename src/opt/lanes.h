@@ -85,8 +85,8 @@ typedef struct Lanes {
     Val *mask; /* bool vector: lanes that are on; NULL: all */
     Map types; /* Type -> Type, of records: interleaved */
     int loops; /* around what is being made ... */
-    bool
-        drifts; /* ... and around what lets lanes go different ways there: those off may be in another round */
+    /* ... and around what lets lanes go different ways there: those off may be in another round */
+    bool drifts;
 } Lanes;
 
 static inline int parts_of(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }

@@ -14,8 +14,8 @@ typedef struct InlinePolicy {
     int max_size; /* instructions of a callee; functions that say [ForceInline] may be of any size */
     int max_whole; /* instructions that all copies in a function may have, with a callee's own callees; 0: any number */
     int max_each; /* instructions of a callee with what would be copied into it; 0: any number */
-    int64_t
-        max_growth; /* instructions added to the whole module, beyond which only these are taken; 0: any number */
+    /* instructions added to the whole module, beyond which only these are taken; 0: any number */
+    int64_t max_growth;
     /* Asked about every callee that is small enough to be inlined, [ForceInline] included: what has a
      * derivative of its own must not be inlined before it is differentiated, nor a call under no_diff (its
      * flag). NULL: all may be. [noinline] is never asked about. */
@@ -108,12 +108,12 @@ bool opt_dce_but(Func *func, const InstVec *insts, const ValVec *vals);
 
 /* ---- legalize.c: sums of objects are written out, and what else a target lacks */
 typedef struct LegalOptions {
-    bool
-        integers; /* division and shifts are defined for all operands, and only some will do for the target */
+    /* division and shifts are defined for all operands, and only some will do for the target */
+    bool integers;
     bool layouts; /* uniforms are laid out by rules of their own, and it copies only what is alike */
     bool clamps;  /* of vectors of floats it makes integers only where all are in range */
-    bool
-        halves; /* it makes halves of floats alone, and floats alone of halves, and has no remainder of them */
+    /* it makes halves of floats alone, and floats alone of halves, and has no remainder of them */
+    bool halves;
     bool zeros; /* no products and quotients of which nothing stays nothing */
 } LegalOptions;
 bool opt_legalize(Func *func, LegalOptions options);

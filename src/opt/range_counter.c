@@ -240,8 +240,8 @@ typedef struct Ending {
     const Inst *inst; /* that is it */
     bool is_alone;    /* it ends in no other way */
     bool begins;      /* only if it has a round is the test what it ends by */
-    const Linear
-        *ahead; /* int64: what is compared is so much more than the counter; NULL: it is the counter */
+    /* int64: what is compared is so much more than the counter; NULL: it is the counter */
+    const Linear *ahead;
 } Ending;
 
 /* How far a counter goes in a round. */

@@ -9,8 +9,8 @@
 typedef struct Making {
     Rounds *r;
     int count;
-    CloneMap
-        maps[MOST_TOGETHER]; /* of each round: what varies; all else has one form, found by Val.forward */
+    /* of each round: what varies; all else has one form, found by Val.forward */
+    CloneMap maps[MOST_TOGETHER];
 } Making;
 
 static void make(Making *m, Builder *b, Inst *inst);

@@ -30,8 +30,8 @@ struct RtFiber {
     uint64_t site, value; /* meeting: where, and what it brings */
     uint64_t lanes[2];    /* meeting: with whom, as bits; none: with all that come there */
     bool started;
-    size_t
-        inset; /* of the first frame: stacks that all begin alike in their page would share few lines of the cache */
+    /* of the first frame: stacks that all begin alike in their page would share few lines of the cache */
+    size_t inset;
     void *shadow_stack; /* of the address sanitizer */
 };
 

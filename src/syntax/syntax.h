@@ -279,8 +279,8 @@ struct Decl {
     int npath_parts;
 
     /* check: what the checker finds out; see check.h */
-    const Type
-        *type; /* var, property, alias, case, value_param: its type; struct ...: itself, unspecialised */
+    /* var, property, alias, case, value_param: its type; struct ...: itself, unspecialised */
+    const Type *type;
     struct Scope *scope;
     struct Sema *sema;
 };

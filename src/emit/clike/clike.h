@@ -46,8 +46,8 @@ typedef struct Value {
     const char *bare; /* of a raw address: a pointer of any type, of which the text is a cast; or NULL */
     Level bare_level;
     const char *offset; /* of an object in a byte buffer, where there are no pointers */
-    const char
-        *bits; /* of a signed integer: the unsigned one of the same bits; NULL: the text, with a cast */
+    /* of a signed integer: the unsigned one of the same bits; NULL: the text, with a cast */
+    const char *bits;
     Level bits_level;
     const char *narrow; /* of what was converted to a wider integer: as it was; or NULL */
     Level narrow_level;
@@ -108,8 +108,8 @@ typedef struct FuncState {
     Loc loc;             /* of the instruction being printed */
     const char *result;  /* the variable that is returned; NULL: what the IR returns */
     bool adds_triangles; /* triangles.c */
-    const Inst
-        *tested; /* the access to a buffer that was tested before the statement being printed; NULL: none */
+    /* the access to a buffer that was tested before the statement being printed; NULL: none */
+    const Inst *tested;
     struct {
         const Inst *access; /* that was tested for the last such statement, */
         const Text *out;    /* which is here ... */
@@ -219,8 +219,8 @@ typedef struct Dialect {
     const char *header_helper;                /* likewise, in a header */
     const char *helper_of_vectors; /* a helper: instead of `inline`, where there are vectors; or NULL */
     const char *inner, *outer;     /* before functions: for this file, for others */
-    const char
-        *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
+    /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
+    const char *once;
     const char *apart; /* before large ones called in several; NULL: as inner */
     bool steers_loops; /* compilers are told what to do with them: unroll.c */
     bool has_rows; /* structs are read number by number, where gcc makes vectors of loops only so: rows.c */

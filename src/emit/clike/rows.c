@@ -38,8 +38,8 @@ typedef struct Search {
     Row rows[MOST_ROWS];
     int count, pointers, depth;
     bool writes, refused, pays;
-    bool
-        is_straight; /* once loops inside are written out, all that a round has for itself is in registers (ir/atonce.c) */
+    /* once loops inside are written out, all that a round has for itself is in registers (ir/atonce.c) */
+    bool is_straight;
     bool nests;           /* has loops inside */
     bool chooses;         /* between ways, or calls functions that there are for vectors */
     bool computes, calls; /* such functions: those that come along (elementary.c), others */

@@ -30,8 +30,8 @@ enum {
 typedef struct Value {
     LLVMValueRef value;
     /* Addresses only: */
-    LLVMValueRef
-        guard;       /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
+    /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
+    LLVMValueRef guard;
     uint8_t rules;   /* LayoutRules of what is there */
     uint8_t space;   /* of the memory it leads to; emit_set takes it from the type */
     ApartMark apart; /* of buffers: which one it is in */

@@ -20,8 +20,8 @@ typedef struct Passed {
     const Type *value; /* what it is; NULL: the address of it is given */
     int arg;           /* its place in the list of pointers */
     int64_t on_stack;  /* bytes, of which LLVM has the address; 0: it is not there */
-    bool
-        is_aligned; /* its registers, or what stands for them on the stack, begin at a multiple of eight bytes */
+    /* its registers, or what stands for them on the stack, begin at a multiple of eight bytes */
+    bool is_aligned;
 } Passed;
 
 typedef struct Native {
