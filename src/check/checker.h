@@ -485,6 +485,9 @@ const Type *pack_expand(Checker *c, const Type *pattern);
 const Type *pack_repeat(Checker *c, const Type *type,
                         const Type *pattern); /* type, as often as the pattern has elements */
 const Type *pack_each(Checker *c, const Type *pack);
+const Type *pack_element_type(const Type *listed);
+const Type *pack_over(Checker *c, const Type *tuple);
+const Type *pack_source(const Type *type);
 const Type *pack_make(Checker *c, const Type *const *elements, int count); /* of a list of arguments */
 const Type *pack_argument(Checker *c, const Type *type); /* the name of a pack: as its expansion */
 bool type_is_pack(const Type *type);
