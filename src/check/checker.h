@@ -403,6 +403,7 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
 
 /* ---- construct.c */
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
+Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec *args);
 Expr *coerce_list(Env *env, Expr *list, const Type *type);
 const Type *sized_by_init(Env *env, const Type *type, Decl *decl); /* a variable T a[] */
 int list_cost(Env *env, const Expr *list, const Type *type);
