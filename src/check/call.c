@@ -39,13 +39,20 @@ typedef struct Attempt {
 
 /* ---- pairing arguments with parameters */
 
+/* Over a tuple that is known in part: as many elements as are listed there. */
+static int listed_by(Checker *c, const Expr *arg) {
+    const Type *list = arg->kind == EXPR_expand && arg->a ? pack_make(c, &arg->type, 1) : NULL;
+    return list && list->kind == TYPE_pack ? list->nargs : 1;
+}
+
 /* The specialised type of the parameter that argument `arg` goes to. */
-static const Type *arg_type(Checker *c, const Attempt *attempt, int nargs, int arg) {
-    int index = sig_param_of(&attempt->sig, nargs, arg);
+static const Type *arg_type(Checker *c, const Attempt *attempt, const ExprVec *args, int arg) {
+    int index = sig_param_of(&attempt->sig, args->count, arg), element = 0;
     const ParamSig *param = &attempt->sig.params[index];
     const Type *pack = check_subst(c, param->type, attempt->subst);
     if (!param->is_pack) return pack;
-    int element = arg - sig_first_arg(&attempt->sig, nargs, index);
+    for (int i = sig_first_arg(&attempt->sig, args->count, index); i < arg; i++)
+        element += listed_by(c, args->at[i]);
     if (pack->kind == TYPE_expand) return element == 0 ? pack : ERROR_TYPE(c);
     return pack->kind == TYPE_pack && element < pack->nargs ? pack->args[element] : ERROR_TYPE(c);
 }
@@ -291,7 +298,7 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
     if (arg->kind == EXPR_expand && param->is_pack) return 0;
-    const Type *type = attempt->wanted = arg_type(env->c, attempt, args->count, i);
+    const Type *type = attempt->wanted = arg_type(env->c, attempt, args, i);
     if (arg->kind == EXPR_expand) {
         attempt->failure = FAIL_pack;
         return COST_none;
@@ -757,7 +764,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (e->a && e->a->kind == EXPR_error) failed = true;
     for (int i = 0; i < args->count; i++) {
         const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
-        const Type *type = arg_type(c, attempt, args->count, i);
+        const Type *type = arg_type(c, attempt, args, i);
         bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
         Expr *arg = args->at[i];
         const Type *constant = as_constant(c, attempt, type, arg);

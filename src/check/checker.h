@@ -403,6 +403,7 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
 
 /* ---- construct.c */
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
+Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec *args);
 Expr *coerce_list(Env *env, Expr *list, const Type *type);
 const Type *sized_by_init(Env *env, const Type *type, Decl *decl); /* a variable T a[] */
 int list_cost(Env *env, const Expr *list, const Type *type);
@@ -485,6 +486,9 @@ const Type *pack_expand(Checker *c, const Type *pattern);
 const Type *pack_repeat(Checker *c, const Type *type,
                         const Type *pattern); /* type, as often as the pattern has elements */
 const Type *pack_each(Checker *c, const Type *pack);
+const Type *pack_element_type(const Type *listed);
+const Type *pack_over(Checker *c, const Type *tuple);
+const Type *pack_source(const Type *type);
 const Type *pack_make(Checker *c, const Type *const *elements, int count); /* of a list of arguments */
 const Type *pack_argument(Checker *c, const Type *type); /* the name of a pack: as its expansion */
 bool type_is_pack(const Type *type);

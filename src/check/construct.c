@@ -87,8 +87,8 @@ bool has_default(Checker *c, const Type *type) {
     return found;
 }
 
-/* By a constructor that an extension gives to a type that has others. NULL: none fits. */
-static Expr *by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
+/* By a constructor that an extension gives to a type that has others, or is built in. NULL: none fits. */
+Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Candidates *inits = arena_new(env->c->arena, Candidates), all = {0};
     inits->name = all.name = env->c->known.__init;
     if (!lookup_own_member(env->c, type, inits->name, &all)) return NULL;
@@ -470,19 +470,21 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
 }
 
 /* What is not made of numbers may be made by an extension; NULL: it is not. */
-static Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
+static Expr *not_of_numbers(Env *env, Loc loc, const Type *type, ExprVec *args) {
     bool shape = type->kind == TYPE_vector || type->kind == TYPE_matrix;
     if (args->count == 0 || !(shape || type_is_scalar(type) || type->kind == TYPE_enum)) return NULL;
     if (shape && are_components(env, type, args)) return NULL;
     bool number = !shape && args->count == 1 && args->at[0]->type && args->at[0]->type->kind != TYPE_struct;
-    return number || (!shape && args->at[0]->kind == EXPR_list) ? NULL : by_extension(env, loc, type, args);
+    return number || (!shape && args->at[0]->kind == EXPR_list)
+               ? NULL
+               : construct_by_extension(env, loc, type, args);
 }
 
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     splice_expansions(env, args);
     drop_lanes(env, type, args);
-    Expr *extended = construct_by_extension(env, loc, type, args);
+    Expr *extended = not_of_numbers(env, loc, type, args);
     if (extended) return extended;
     switch (type->kind) {
     case TYPE_vector:

@@ -247,7 +247,9 @@ static int init_cost(Env *env, Decl *init, const Type *from, const Subst **subst
 static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
     Checker *c = env->c;
     Candidates inits = {.name = c->known.__init};
-    if (to->kind != TYPE_struct || !lookup_member(c, to, c->known.__init, &inits)) return COST_none;
+    bool extended = from->kind == TYPE_struct && (is_shape(to) || type_is_scalar(to));
+    if (!(extended || to->kind == TYPE_struct) || !lookup_member(c, to, c->known.__init, &inits))
+        return COST_none;
     int best = COST_none;
     for (int i = 0; i < inits.count; i++) {
         Decl *init = inits.at[i].decl;
@@ -644,7 +646,8 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     bool zero = e->kind == EXPR_int && e->number == 0;
     if (zero && to->kind != TYPE_pointer) return default_value(env, loc, to);
     if (to->kind == TYPE_struct || type_is_abstract(to)) return check_construct(env, loc, to, &args);
-    return cannot_convert(env, e, to);
+    Expr *extended = construct_by_extension(env, loc, to, &args);
+    return extended ? extended : cannot_convert(env, e, to);
 }
 
 /* The conversion that a constraint promised, of a variable whose type is known by now. */

@@ -201,8 +201,7 @@ static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, 
 }
 
 void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
-    if (plain && map_has(&w->told, PTR_KEY(plain->decl))) return; /* one cause, one message */
-    if (plain) map_put(w->arena, &w->told, PTR_KEY(plain->decl), w);
+    if (plain && !flow_first(w->c, plain->decl)) return;
     report(w->c, DIAG_derivative_dropped, loc, where);
     note(w->c, DIAG_note_write_detach, 0);
     if (plain)

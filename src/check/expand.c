@@ -20,13 +20,8 @@ static Expr *checked_node(Checker *c, ExprKind kind, Loc loc, const Type *type) 
 
 /* ---- names of packs */
 
-static const Type *element_type(const Type *expansion) {
-    const Type *pattern = expansion->args[0];
-    return pattern->kind == TYPE_repeat ? pattern->args[0] : pattern;
-}
-
 static Expr *expansion_of(Checker *c, Expr *pack, const Type *type) {
-    Expr *each = checked_node(c, EXPR_each, pack->loc, known_type(c, element_type(type)));
+    Expr *each = checked_node(c, EXPR_each, pack->loc, known_type(c, pack_element_type(type)));
     each->a = pack;
     each->flags |= pack->flags & (EXPR_PLACE | EXPR_READONLY);
     Expr *e = checked_node(c, EXPR_expand, pack->loc, type);
@@ -67,7 +62,7 @@ static bool names_pack(Env *env, const Expr *e) {
     if (e->kind != EXPR_name || e->decl || !lookup_name(env, e->name, &list)) return false;
     const Decl *decl = list.at[0].decl;
     const Type *type = decl->kind == DECL_var ? decl->type : NULL;
-    if (type && type->kind == TYPE_tuple && type->nargs == 1) type = type->args[0];
+    if (type && type->kind == TYPE_tuple) type = pack_over(env->c, type);
     if (decl->kind == DECL_type_param || decl->kind == DECL_value_param)
         return (decl->modifiers & MODIFIER_pack) != 0;
     return type && type->kind == TYPE_expand;
@@ -92,7 +87,7 @@ static bool move_each_inside(Env *env, Expr *e) {
 static const Type *expansion_in(Checker *c, const Type *type) {
     if (!type) return NULL;
     type = pack_argument(c, type);
-    if (type->kind == TYPE_tuple && type->nargs == 1) type = type->args[0];
+    if (type->kind == TYPE_tuple) type = pack_over(c, type);
     return type->kind == TYPE_expand ? type : NULL;
 }
 
@@ -111,7 +106,7 @@ Expr *check_each(Env *env, Expr *e) {
     if (!type || a->kind == EXPR_overload) return not_a_pack(env, e);
     if (a->kind == EXPR_type) return type_expr(c, e->loc, type->args[0]);
     e->a = a;
-    e->type = element_type(type);
+    e->type = pack_element_type(type);
     e->flags |= (a->kind == EXPR_expand && a->a ? a->a : a)->flags & (EXPR_PLACE | EXPR_READONLY);
     return e;
 }

@@ -94,7 +94,6 @@ typedef struct FlowWalk {
     int detached;      /* > 0: in the argument of detach */
     bool warned;       /* about fields of a plain `this` */
     DeclVec addressed; /* local variables whose address is taken; `this` is the function itself */
-    Map told;          /* declarations of types that derivatives were dropped in, which was said */
     bool asked;        /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 

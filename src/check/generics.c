@@ -309,7 +309,8 @@ const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Ty
 /* ---- what a generic body may assume */
 
 typedef struct CommonBounds {
-    const Type *other; /* must conform as well */
+    const Type *const *types;
+    int ntypes;
     TypeVec *out;
 } CommonBounds;
 
@@ -437,34 +438,45 @@ static void bounds_of_assoc(Checker *c, const Type *type, TypeVec *out) {
     search_promises(c, type, find_bound, out);
 }
 
-/* What both types of a __packBranch conform to. */
+/* What all of several types conform to: both of a __packBranch, those of a list. */
 static bool add_common_bound(Checker *c, void *user, const Declared *declared) {
     CommonBounds *common = user;
     const Type *interface = check_subst(c, declared->interface, declared->subst);
-    if (check_conforms(c, common->other, interface, NULL)) add_bound(c, common->out, interface);
+    for (int i = 0; i < common->ntypes; i++)
+        if (!check_conforms(c, common->types[i], interface, NULL)) return false;
+    add_bound(c, common->out, interface);
     return false;
 }
 
-static void bounds_of_branch(Checker *c, const Type *type, TypeVec *out) {
-    CommonBounds common = {type->args[2], out};
-    if (!type_is_abstract(type->args[1])) {
-        visit_declared(c, type->args[1], NULL, add_common_bound, &common);
+static void common_bounds(Checker *c, const Type *const *types, int count, TypeVec *out) {
+    CommonBounds common = {types, count, out};
+    if (!type_is_abstract(types[0])) {
+        visit_declared(c, types[0], NULL, add_common_bound, &common);
         return;
     }
     TypeVec bounds = {0};
-    bounds_of(c, type->args[1], &bounds);
-    for (int i = 0; i < bounds.count; i++)
-        if (check_conforms(c, type->args[2], bounds.at[i], NULL)) add_bound(c, out, bounds.at[i]);
+    bounds_of(c, types[0], &bounds);
+    for (int i = 0; i < bounds.count; i++) {
+        Declared declared = {NULL, bounds.at[i], NULL, false};
+        add_common_bound(c, &common, &declared);
+    }
+}
+
+static void bounds_of_list(Checker *c, const Type *list, TypeVec *out) {
+    const Type **types = arena_array(c->arena, const Type *, list->nargs);
+    for (int i = 0; i < list->nargs; i++) types[i] = pack_element_type(list->args[i]);
+    if (list->nargs) common_bounds(c, types, list->nargs, out);
 }
 
 void bounds_of(Checker *c, const Type *type, TypeVec *out) {
     if (type->kind == TYPE_branch) {
-        bounds_of_branch(c, type, out);
+        common_bounds(c, type->args + 1, 2, out);
         return;
     }
-    if (type->kind == TYPE_each || type->kind == TYPE_at) {
-        type = pack_root(type);
-        if (!type) return;
+    if (type->kind == TYPE_each || type->kind == TYPE_at) type = pack_source(type);
+    if (type->kind == TYPE_pack) {
+        bounds_of_list(c, type, out);
+        return;
     }
     if (type->kind == TYPE_assoc) {
         bounds_of_assoc(c, type, out);

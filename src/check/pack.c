@@ -33,16 +33,93 @@ const Type *pack_repeat(Checker *c, const Type *type, const Type *pattern) {
     return type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2);
 }
 
+/* Is every pack in a pattern a list of so many elements? */
+static bool goes_over_lists(const Type *pattern, int *length) {
+    if (pattern->kind == TYPE_each) {
+        const Type *list = pattern->args[0];
+        bool same = list->kind == TYPE_pack && (*length < 0 || *length == list->nargs);
+        *length = list->nargs;
+        return same;
+    }
+    for (int i = 0; i < pattern->nargs && pattern->kind != TYPE_expand; i++)
+        if (!goes_over_lists(pattern->args[i], length)) return false;
+    return true;
+}
+
+/* As an element of another list, an expansion over a list is what it is for each of the list's elements. */
+static const Type *flattened(Checker *c, const Type *element) {
+    int length = -1;
+    bool lists = element->kind == TYPE_expand && goes_over_lists(element->args[0], &length) && length >= 0;
+    return lists ? check_subst_element(c, element, NULL, -1) : element;
+}
+
 const Type *pack_make(Checker *c, const Type *const *elements, int count) {
     TypeVec flat = {0};
     for (int i = 0; i < count; i++) {
-        const Type *element = elements[i];
+        const Type *element = flattened(c, elements[i]);
         if (element->kind != TYPE_pack) vec_push(c->arena, &flat, element);
         for (int k = 0; k < element->nargs && element->kind == TYPE_pack; k++)
             vec_push(c->arena, &flat, element->args[k]);
     }
     if (flat.count == 1 && flat.at[0]->kind == TYPE_expand) return flat.at[0];
     return type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, flat.at, flat.count);
+}
+
+/* Of what stands in a list: one element, or an expansion. */
+const Type *pack_element_type(const Type *listed) {
+    const Type *pattern = listed->kind == TYPE_expand ? listed->args[0] : listed;
+    return pattern->kind == TYPE_repeat ? pattern->args[0] : pattern;
+}
+
+static bool same_but_for_args(const Type *a, const Type *b) {
+    return a->kind == b->kind && a->decl == b->decl && a->number == b->number && a->nargs == b->nargs;
+}
+
+/* A type in the place of one that stands in a list, as often as that. */
+static const Type *listed_as(Checker *c, const Type *type, const Type *listed) {
+    if (listed->kind != TYPE_expand) return type;
+    return pack_expand(c, type->flags & TYPE_HAS_PACK ? type : pack_repeat(c, type, listed->args[0]));
+}
+
+/* What all these are, where they differ an element of the list of what they are there: of Box<each A> and
+ * Box<each B> it is Box<each (A, B)>. */
+static const Type *common_pattern(Checker *c, const Type *const *types, const Type *tuple) {
+    int count = tuple->nargs;
+    bool same = !(types[0]->flags & TYPE_HAS_PACK), alike = types[0]->nargs > 0;
+    for (int i = 1; i < count; i++) {
+        same &= types[i] == types[0];
+        alike &= same_but_for_args(types[i], types[0]);
+    }
+    if (same) return types[0];
+    bool composed = types[0]->kind == TYPE_struct || types[0]->kind == TYPE_optional;
+    const Type **part = arena_array(c->arena, const Type *, count);
+    if (alike && composed) {
+        const Type **args = arena_array(c->arena, const Type *, types[0]->nargs);
+        for (int k = 0; k < types[0]->nargs; k++) {
+            for (int i = 0; i < count; i++) part[i] = types[i]->args[k];
+            args[k] = common_pattern(c, part, tuple);
+        }
+        return type_make(c->types, types[0]->kind, 0, types[0]->decl, types[0]->name, types[0]->number, args,
+                         types[0]->nargs);
+    }
+    for (int i = 0; i < count; i++) part[i] = listed_as(c, types[i], tuple->args[i]);
+    return pack_each(c, pack_make(c, part, count));
+}
+
+/* The elements of a tuple that is known in part, as one expansion. A tuple that is known is returned as it
+ * is. */
+const Type *pack_over(Checker *c, const Type *tuple) {
+    bool open = false;
+    const Type **elements = arena_array(c->arena, const Type *, tuple->nargs);
+    for (int i = 0; i < tuple->nargs; i++) {
+        open |= tuple->args[i]->kind == TYPE_expand;
+        elements[i] = pack_element_type(tuple->args[i]);
+    }
+    if (!open) return tuple;
+    if (tuple->nargs == 1) return tuple->args[0];
+    const Type *pattern = common_pattern(c, elements, tuple);
+    if (pattern->flags & TYPE_HAS_PACK) return pack_expand(c, pattern);
+    return pack_expand(c, pack_repeat(c, pattern, pack_each(c, pack_make(c, tuple->args, tuple->nargs))));
 }
 
 /* What a pack has as elements of a list: itself as an expansion, or those of a TYPE_pack. */
@@ -56,9 +133,15 @@ bool type_is_pack(const Type *type) {
            (type->kind == TYPE_param && (type->flags & TYPE_IS_PACK_PARAM));
 }
 
+/* What these are elements of: a parameter, or a list. */
+const Type *pack_source(const Type *type) {
+    while (type->kind == TYPE_each || type->kind == TYPE_at || type->kind == TYPE_slice) type = type->args[0];
+    return type;
+}
+
 /* The parameter whose elements these are; NULL: of a list that is half known. */
 const Type *pack_root(const Type *type) {
-    while (type->kind == TYPE_each || type->kind == TYPE_at || type->kind == TYPE_slice) type = type->args[0];
+    type = pack_source(type);
     return type->kind == TYPE_param ? type : NULL;
 }
 

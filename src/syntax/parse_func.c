@@ -161,7 +161,7 @@ static void parse_throws(Parser *p, Decl *func) {
 
 void parse_function_rest(Parser *p, Decl *func) {
     if (parser_at(p, TOKEN_less)) func->generics = parse_generic_parameters(p, func->generics);
-    if (!p->panic) parse_parameters(p, func, false);
+    if (!p->panic) parse_parameters(p, func, func->flavour == FUNC_init);
     parser_take_word(p, KEYWORD_const);
     parse_throws(p, func);
     parse_semantics(p, func, false);
@@ -252,7 +252,7 @@ static void parse_new_value(Parser *p, Decl *func) {
     bool bare = type && func->flavour == FUNC_set && token_is_identifier(parser_peek(p, 1)) &&
                 parser_peek(p, 2)->kind == TOKEN_paren_close;
     if (!bare) {
-        parse_parameters(p, func, false);
+        parse_parameters(p, func, true);
         return;
     }
     parser_advance(p);
@@ -327,7 +327,7 @@ void parse_subscript(Parser *p, const Prefix *prefix, DeclVec *out) {
     Decl *decl = parse_new_decl(p, DECL_subscript, p->token->loc, p->token->name, prefix);
     parser_advance(p);
     if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
-    if (!p->panic) parse_parameters(p, decl, false);
+    if (!p->panic) parse_parameters(p, decl, true);
     if (!p->panic && !parser_at(p, TOKEN_arrow)) parser_expected(p, "'->' and the type of the elements");
     result_after_arrow(p, decl);
     decl->generics = parse_where(p, decl->generics);

@@ -35,6 +35,13 @@ static bool at_format(const Parser *p) {
     return word && parser_peek(p, 1)->kind == TOKEN_name;
 }
 
+/* `dyn I`, `some I`, where no name can follow a type: both are I. */
+static void take_interface_form(Parser *p) {
+    bool word = parser_at_word(p, KEYWORD_dyn) || parser_at_word(p, KEYWORD_some);
+    if (word && parser_peek(p, 1)->kind == TOKEN_name && !map_has(&p->file->types, PTR_KEY(p->token->name)))
+        parser_advance(p);
+}
+
 static Expr *named(Parser *p, Name name) {
     Expr *expr = expr_new(p->arena, EXPR_name, p->token->loc);
     p->height = 1;
@@ -102,6 +109,7 @@ static Expr *function_type(Parser *p) {
     int open = parser_open_bracket(p, TOKEN_paren_open, "'(' after 'functype'");
     p->angle = 0;
     while (!p->panic && !parser_at(p, TOKEN_paren_close)) {
+        take_interface_form(p);
         Expr *type = parse_type(p);
         vec_push(p->arena, &expr->args, type);
         height = max_int(height, p->height);
@@ -330,7 +338,10 @@ Expr *parse_all_types(Parser *p, Expr *first) {
     return parse_grown(p, expr, height);
 }
 
-Expr *parse_declared_type(Parser *p) { return parse_all_types(p, parse_type(p)); }
+Expr *parse_declared_type(Parser *p) {
+    take_interface_form(p);
+    return parse_all_types(p, parse_type(p));
+}
 
 /* `int a[2][3]`: two rows of three, so the last dimension is the innermost. */
 Expr *parse_array_suffix(Parser *p, Expr *type) {
@@ -385,6 +396,7 @@ static bool is_whole_type(const Parser *p) {
 }
 
 static Expr *generic_argument(Parser *p) {
+    take_interface_form(p);
     if (parser_at(p, TOKEN_paren_open) && is_whole_type(p)) return parse_type(p);
     switch (token_word(p->token)) {
     case KEYWORD_no_diff:

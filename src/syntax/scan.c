@@ -252,6 +252,8 @@ static bool is_type_modifier(const Parser *p, int at) {
     case KEYWORD_column_major:
     case KEYWORD_unorm:
     case KEYWORD_snorm:
+    case KEYWORD_dyn:
+    case KEYWORD_some:
     case KEYWORD_expand:
     case KEYWORD_each: return kind_at(p, at + 1) == TOKEN_name;
     default: return false;

@@ -789,6 +789,17 @@ static void count_parts(FuncState *at, const Region *region) {
     }
 }
 
+/* Is there a switch that does nothing where no case fits, as of a tag that no type behind an interface has?
+ * To whoever compiles what is printed, what it writes may have been left without a value. */
+static bool has_empty_default(const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        if (inst->op == OP_switch && inst->regions[inst->ncases]->first->op == OP_yield) return true;
+        for (int i = 0; i < inst->nregions; i++)
+            if (has_empty_default(inst->regions[i])) return true;
+    }
+    return false;
+}
+
 static void bind_param(Printer *p, int index, const char *name) {
     const Func *func = p->at->func;
     const Param *param = &func->params[index];
@@ -801,8 +812,9 @@ static void bind_param(Printer *p, int index, const char *name) {
     p->at->values[v->id] = value;
     if (param->flags & PARAM_APART) clike_join_buffer(p, param, value.text);
     if (clike_returned_param(p, func) == index) {
+        bool zeroed = has_empty_default(func->body) && !type_leads_elsewhere(param->type);
         p->at->result = value.text;
-        clike_line(p, "%s;", clike_declare(p, param->type, value.text));
+        clike_line(p, "%s%s;", clike_declare(p, param->type, value.text), zeroed ? " = {}" : "");
     }
 }
 
