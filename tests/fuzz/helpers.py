@@ -61,8 +61,8 @@ class Helpers:
             param.dir = "inout" if param.dir == "out" else param.dir
         self.items.append(Text(f"struct {e} : IDifferentiable {{ @ a; @2 v; int k; }}\n", (e,)))
         function = self.function(f"{n}_g", (REAL, params), throws=e)
-        cost, again = self.scope.cost, self.scope.again
         end = Node(f"if ($) throw {e}($, @2(1.0~, $), 1);", [self.test(1), self.tame(self.mixture(REAL)), self.value(REAL, 1)], uses=(e,))
+        cost, again = self.scope.cost, self.scope.again     # with what is thrown
         function.body.insert(-1, end)
         self.items.append(function)
         args, callee = ", ".join(p.name for p in params), f"{n}_g"
