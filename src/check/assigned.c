@@ -464,7 +464,8 @@ void check_assigned(Checker *c, Decl *func) {
     if ((func->flags & DECL_PRELUDE) || !func->body) return;
     Walk w = {.c = c, .func = func, .now = {.reached = true}};
     const FuncSig *sig = signature_of(c, func);
-    for (int i = 0; i < sig->nparams; i++)
+    bool writes_part = func->sema && str_eq(func->sema->stage, STR("mesh")); /* the threads share the mesh */
+    for (int i = 0; i < sig->nparams && !writes_part; i++)
         if (sig->params[i].pass == PASS_out && sig->params[i].decl) {
             vec_push(c->arena, &w.outs, sig->params[i].decl);
             watch(&w, sig->params[i].decl);

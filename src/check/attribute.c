@@ -125,8 +125,9 @@ static void attr_shader(Checker *c, Decl *decl, Attribute *attribute, uint32_t u
     if (!needs_args(c, attribute, 1, 1)) return;
     const Expr *stage = attribute->args.at[0];
     if (stage->kind == EXPR_string && str_eq(stage->text, STR("compute"))) decl->flags |= DECL_ENTRY;
-    else if (stage->kind != EXPR_string || !is_other_stage(stage->text))
-        report(c, DIAG_shader_stage, attribute->loc);
+    else if (stage->kind == EXPR_string && is_other_stage(stage->text))
+        decl_sema(c, decl)->stage = stage->text;
+    else report(c, DIAG_shader_stage, attribute->loc);
 }
 
 static void attr_rank(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
@@ -308,6 +309,8 @@ static const struct {
     {"partitioning", ON_ANY, NULL, 0},
     {"patchconstantfunc", ON_ANY, NULL, 0},
     {"outputcontrolpoints", ON_ANY, NULL, 0},
+    {"maxtessfactor", ON_ANY, NULL, 0},
+    {"RootSignature", ON_ANY, NULL, 0},
     {"__from_one", ON_ANY, NULL, 0},
     {"__element_of", ON_ANY, NULL, 0},
     {"vk::constant_id", ON_VAR, attr_constant_id, 0},

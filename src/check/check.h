@@ -184,8 +184,10 @@ typedef struct Sema {
     Decl *ref_accessor;     /* get, set, address: made from this `ref` */
     Decl *address;          /* ref: the function that gives the address of its place */
     bool gives_own;         /* ref: what it gives may be a part of the object, which has no lasting address */
+    ExprVec given_by;       /* ref: ... or of what these accessors give */
     Decl *return_value;     /* func: the variable __return_val; NULL: not mentioned */
     int64_t any_value_size; /* interface */
+    Str stage;              /* entry point of another stage than compute: its name */
     uint16_t image_format;  /* variable: [format(...)], see image.c; 0: none */
     /* module */
     DeclVec imports;  /* modules, directly imported or re-exported to here */

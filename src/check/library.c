@@ -54,7 +54,8 @@ static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "d
 static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
 /* Modules of their own: what they declare is there for who imports them. */
 static const char *const module_files[] = {"glsl.slang", NULL};
-static const char *const part_files[] = {"glsl_threads.slang", NULL}; /* which these include */
+static const char *const part_files[] = {"glsl_textures.slang", "glsl_threads.slang",
+                                         NULL}; /* which these include */
 /* What Slang has not. */
 static const char *const added_files[] = {"geometry.slang",
                                           "operators.slang",

@@ -490,18 +490,23 @@ static Expr *assign_this(Env *env, Expr *value) {
 }
 
 /* Is the place that a `ref` accessor returns in a buffer, in group-shared memory or behind a pointer,
- * whatever becomes of the object? */
-static bool lies_elsewhere(const Expr *e) {
+ * whatever becomes of the object? If it is so of what the accessors give that are added to `given_by`. */
+static bool lies_elsewhere(Checker *c, Expr *e, ExprVec *given_by) {
     switch ((ExprKind)e->kind) {
     case EXPR_deref: return true;
-    case EXPR_paren: return lies_elsewhere(e->a);
-    case EXPR_swizzle: return e->nlanes == 1 && lies_elsewhere(e->a);
+    case EXPR_paren: return lies_elsewhere(c, e->a, given_by);
+    case EXPR_swizzle: return e->nlanes == 1 && lies_elsewhere(c, e->a, given_by);
     case EXPR_element:
-        return e->a->type->kind == TYPE_buffer || e->a->type->kind == TYPE_pointer || lies_elsewhere(e->a);
+        return e->a->type->kind == TYPE_buffer || e->a->type->kind == TYPE_pointer ||
+               lies_elsewhere(c, e->a, given_by);
     case EXPR_decl:
+        if (e->decl->kind == DECL_property || e->decl->kind == DECL_subscript) {
+            vec_push(c->arena, given_by, e);
+            return true;
+        }
         if (e->decl->kind != DECL_var) return false;
         return e->decl->flavour == VAR_field && e->a && !(e->decl->modifiers & MODIFIER_static)
-                   ? lies_elsewhere(e->a)
+                   ? lies_elsewhere(c, e->a, given_by)
                    : (e->decl->modifiers & MODIFIER_groupshared) != 0;
     default: return false;
     }
@@ -536,7 +541,8 @@ static void check_return(Env *env, Stmt *stmt) {
     }
     if (env->decl->flavour == FUNC_ref) {
         stmt->expr = check_value(env, stmt->expr);
-        if (!lies_elsewhere(stmt->expr)) decl_sema(c, env->decl)->gives_own = true;
+        Sema *sema = decl_sema(c, env->decl);
+        if (!lies_elsewhere(c, stmt->expr, &sema->given_by)) sema->gives_own = true;
         if (require_writable(env, stmt->expr, stmt->expr->loc) && stmt->expr->type != result)
             report(c, DIAG_cannot_convert, stmt->expr->loc, type_str(c, stmt->expr->type),
                    type_str(c, result));

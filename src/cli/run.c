@@ -1,7 +1,7 @@
 /* slope run: bind, set, dispatch, print, save.
  *
  * Several entry points run one after the other, on the same data, each with its own number of groups or all
- * with the same.
+ * with the same. A parameter that several of them have, by name and type, is bound and set for all of them.
  *
  * All that the command line says is checked before anything runs, so that a wrong name after an hour of
  * computing cannot happen; files are written only after a run without errors. */
@@ -51,20 +51,75 @@ static Binding *find_binding(const Run *run, const char *name) {
     return NULL;
 }
 
+/* Is `uniform` called like `name`, which may go on with a path into it: behind `entry` and a point, or alone
+ * where there is no entry? */
+static bool match(const char *uniform, const char *entry, const char *name) {
+    size_t head = strlen(entry), length = strcspn(name, ".[");
+    if (strncmp(uniform, entry, head) != 0 || (head && uniform[head] != '.')) return false;
+    uniform += head + (head > 0);
+    return strncmp(uniform, name, length) == 0 && !uniform[length];
+}
+
+static bool find_parameter(const Run *run, const char *entry, const char *name, SlopeUniform *out) {
+    for (int i = 0; slope_uniform(run->program, i, out); i++)
+        if (match(out->name, entry, name)) return true;
+    return false;
+}
+
+/* The parameter of that name that the entry point has and no earlier one of the run. */
+static bool find_parameter_at(const Run *run, int step, const char *name, SlopeUniform *out) {
+    for (int i = 0; i < step; i++)
+        if (run->steps[i].kernel == run->steps[step].kernel) return false;
+    return find_parameter(run, slope_kernel_name(run->steps[step].kernel), name, out);
+}
+
+/* How many entry points of the run have a parameter of that name, all of one type; 0: that is not so. */
+static int count_parameters(const Run *run, const char *name) {
+    SlopeUniform first, next;
+    int count = 0;
+    if (find_parameter(run, "", name, &first)) return 0; /* it is a global's */
+    for (int i = 0; i < run->nsteps; i++) {
+        if (!find_parameter_at(run, i, name, &next)) continue;
+        if (count++ == 0) first = next;
+        if (strcmp(slope_type_name(first.type), slope_type_name(next.type)) != 0) return 0;
+    }
+    return count;
+}
+
+typedef ExitStatus Give(Run *run, Binding *binding, const char *name, const char *values);
+
+/* To what the name means: one parameter, or all those that entry points of the run have under that name. */
+static ExitStatus give(Run *run, Binding *binding, const char *name, const char *values, Give *act) {
+    SlopeUniform uniform;
+    ExitStatus status = EXIT_fine;
+    if (count_parameters(run, name) < 2) return act(run, binding, name, values);
+    for (int i = 0; i < run->nsteps && status == EXIT_fine; i++) {
+        if (!find_parameter_at(run, i, name, &uniform)) continue;
+        const char *path = name + strcspn(name, ".[");
+        size_t size = strlen(uniform.name) + strlen(path) + 1;
+        char *full = malloc(size);
+        if (!full) return EXIT_fault;
+        snprintf(full, size, "%s%s", uniform.name, path);
+        status = act(run, binding, full, values);
+        free(full);
+    }
+    return status;
+}
+
 static bool holds_data_elsewhere(const SlopeType *type) {
     SlopeTypeKind kind = slope_type_kind(type);
     return kind == SLOPE_TYPE_buffer || kind == SLOPE_TYPE_pointer;
 }
 
 /* --bind of what is no data: a value, or a struct that has data among its parts. */
-static ExitStatus refuse_value(const char *name, const SlopeType *type, const char *text) {
+static ExitStatus refuse_value(const char *name, const SlopeType *type, const char *values) {
     SlopeField part;
     for (int i = 0; slope_type_kind(type) == SLOPE_TYPE_struct && slope_type_field(type, i, &part); i++)
         if (holds_data_elsewhere(part.type) || texture_is(part.type))
             return cli_misuse("'%s' is %s, whose parts are bound by their names: write --bind %s.%s=...",
                               name, slope_type_name(type), name, part.name);
-    return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", name, slope_type_name(type),
-                      text);
+    return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s=%s", name, slope_type_name(type),
+                      name, values);
 }
 
 /* All elements that are bound are there to be consumed. */
@@ -76,15 +131,23 @@ static void set_counter(const Binding *binding, size_t size) {
 }
 
 /* Memory of the session: it has a counter, if the program wants one. */
-static ExitStatus make_buffer(Run *run, Binding *binding, const char *place, const Data *data) {
+static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
     SlopeStatus status = slope_buffer_new(run->session, data->size, &binding->buffer);
     if (status != SLOPE_STATUS_ok) return cli_misuse("there is not so much memory");
     memcpy(slope_buffer_data(binding->buffer), data->bytes, data->size);
     set_counter(binding, data->size);
+    return EXIT_fine;
+}
+
+/* All parameters that are meant have the same buffer. */
+static ExitStatus bind_buffer(Run *run, Binding *binding, const char *place, const Data *data) {
+    ExitStatus status = binding->buffer ? EXIT_fine : make_buffer(run, binding, data);
+    if (status != EXIT_fine) return status;
     return cli_exit_status(slope_bind_buffer(run->program, place, binding->buffer));
 }
 
-static ExitStatus set_named(Run *run, const char *name, const char *values) {
+static ExitStatus set_named(Run *run, Binding *unused, const char *name, const char *values) {
+    (void)unused;
     SlopeUniform uniform;
     SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
@@ -106,9 +169,47 @@ static ExitStatus bind_tensor(Run *run, Binding *binding, Tensor *tensor, const 
     binding->type = tensor->data_type;
     ExitStatus result = tensor_read(tensor, values);
     if (result == EXIT_fine) result = data_for_buffer(binding->type, binding->name, tensor->values, &data);
-    if (result == EXIT_fine) result = make_buffer(run, binding, tensor->data, &data);
+    if (result == EXIT_fine) result = bind_buffer(run, binding, tensor->data, &data);
     if (result == EXIT_fine)
         result = tensor_set_shape(run->program, tensor, data.size / slope_type_element_stride(binding->type));
+    free(data.bytes);
+    return result;
+}
+
+/* All parameters that are meant have the same texels. */
+static ExitStatus bind_texture(Run *run, Binding *binding, const char *name, const char *values) {
+    SlopeBuffer *shared = binding->texture.texels;
+    ExitStatus status = texture_bind(run->program, binding->type, name, values, &binding->texture);
+    if (status != EXIT_fine || !shared) return status;
+    size_t size = strlen(name) + sizeof ".image.texels";
+    char *texels = malloc(size);
+    if (!texels) return EXIT_fault;
+    snprintf(texels, size, "%s.image.texels", name);
+    status = cli_exit_status(slope_bind_buffer(run->program, texels, shared));
+    slope_buffer_free(binding->texture.texels);
+    binding->texture.texels = shared;
+    free(texels);
+    return status;
+}
+
+static ExitStatus bind_named(Run *run, Binding *binding, const char *name, const char *values) {
+    SlopeUniform uniform;
+    SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    binding->type = uniform.type;
+    if (texture_is(uniform.type)) return bind_texture(run, binding, name, values);
+    if (texture_is_sampler(uniform.type)) return set_named(run, binding, name, values);
+    Tensor tensor;
+    if (tensor_find(uniform.type, name, &tensor)) {
+        ExitStatus bound = bind_tensor(run, binding, &tensor, values);
+        tensor_free(&tensor);
+        return bound;
+    }
+    if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding, name, values);
+    if (!holds_data_elsewhere(uniform.type)) return refuse_value(name, uniform.type, values);
+    Data data;
+    ExitStatus result = data_for_buffer(uniform.type, name, values, &data);
+    if (result == EXIT_fine) result = bind_buffer(run, binding, name, &data);
     free(data.bytes);
     return result;
 }
@@ -118,37 +219,16 @@ static ExitStatus bind(Run *run, const char *text) {
     Binding *binding = &run->bindings[run->nbindings];
     binding->name = split(text, "bind", "NAME=DATA", &values);
     if (!binding->name) return EXIT_misuse;
-    if (find_binding(run, binding->name)) {
-        run->nbindings++;
-        return cli_misuse("'%s' is bound twice", binding->name);
-    }
+    bool again = find_binding(run, binding->name) != NULL;
     run->nbindings++;
-    SlopeUniform uniform;
-    SlopeStatus status = slope_find_uniform(run->program, binding->name, &uniform);
-    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    binding->type = uniform.type;
-    if (texture_is(uniform.type))
-        return texture_bind(run->program, uniform.type, binding->name, values, &binding->texture);
-    if (texture_is_sampler(uniform.type)) return set_named(run, binding->name, values);
-    Tensor tensor;
-    if (tensor_find(uniform.type, binding->name, &tensor)) {
-        ExitStatus bound = bind_tensor(run, binding, &tensor, values);
-        tensor_free(&tensor);
-        return bound;
-    }
-    if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding->name, values);
-    if (!holds_data_elsewhere(uniform.type)) return refuse_value(binding->name, uniform.type, text);
-    Data data;
-    ExitStatus result = data_for_buffer(uniform.type, binding->name, values, &data);
-    if (result == EXIT_fine) result = make_buffer(run, binding, binding->name, &data);
-    free(data.bytes);
-    return result;
+    if (again) return cli_misuse("'%s' is bound twice", binding->name);
+    return give(run, binding, binding->name, values, bind_named);
 }
 
 static ExitStatus set(Run *run, const char *text) {
     const char *values;
     char *name = split(text, "set", "NAME=VALUES", &values);
-    ExitStatus status = name ? set_named(run, name, values) : EXIT_misuse;
+    ExitStatus status = name ? give(run, NULL, name, values, set_named) : EXIT_misuse;
     free(name);
     return status;
 }

@@ -200,6 +200,16 @@ static SlopeStatus check_image(SlopeProgram *program, const SlopeUniform *unifor
     return driver_leave(session, SLOPE_STATUS_misuse);
 }
 
+/* The rows of an image are the layers of an array of rows. */
+static SlopeImage image_for(const char *type, const SlopeImage *image) {
+    SlopeImage shaped = *image;
+    if (strstr(type, "1DArray") && image->depth == 1) {
+        shaped.depth = image->height;
+        shaped.height = 1;
+    }
+    return shaped;
+}
+
 SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const SlopeImage *image,
                              SlopeBuffer **texels) {
     SlopeUniform uniform;
@@ -210,11 +220,12 @@ SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const Slop
     if (status == SLOPE_STATUS_ok) status = check_image(program, &uniform, image);
     if (status != SLOPE_STATUS_ok) return status;
     const char *type = slope_type_name(uniform.type);
-    Plan plan = plan_of(image, strstr(type, "Array") || strstr(type, "Cube"));
+    SlopeImage shaped = image_for(type, image);
+    Plan plan = plan_of(&shaped, strstr(type, "Array") || strstr(type, "Cube"));
     status = slope_buffer_new(program->session, plan.total * sizeof(uint32_t), &buffer);
     if (status != SLOPE_STATUS_ok) return status;
-    fill(image, &plan, slope_buffer_data(buffer));
-    status = set_parts(program, name, &plan, image->format, buffer);
+    fill(&shaped, &plan, slope_buffer_data(buffer));
+    status = set_parts(program, name, &plan, shaped.format, buffer);
     if (status != SLOPE_STATUS_ok) slope_buffer_free(buffer);
     else if (texels) *texels = buffer;
     return status;

@@ -249,6 +249,14 @@ static void set_block(const Unit *unit, const Decl *decl, Func *func) {
     for (int i = 0; i < 3 && !says; i++) func->group_size[i] = block[i] ? block[i] : 1;
 }
 
+/* Of another stage than compute there is code, but nobody calls it as that stage does. */
+static bool is_of_other_stage(Unit *unit, const Decl *entry) {
+    if (!entry->sema || !entry->sema->stage.len) return false;
+    diag_report(unit->program->session->diags, DIAG_other_stage, entry->loc, entry->name->text,
+                STR_ARG(entry->sema->stage));
+    return true;
+}
+
 static Func *entry_of(Unit *unit, Decl *decl) {
     Func *func = map_get(&unit->entries, PTR_KEY(decl));
     if (func) return func;
@@ -271,6 +279,7 @@ static SlopeStatus find_entry_of_expression(SlopeProgram *program, const char *e
         diag_report(program->session->diags, DIAG_unknown_entry, 0, expression);
         return SLOPE_STATUS_misuse;
     }
+    if (!found.nmodes && is_of_other_stage(unit, found.decl)) return SLOPE_STATUS_error;
     if (!found.nmodes && !generic) {
         *out = entry_of(unit, found.decl);
         return SLOPE_STATUS_ok;
@@ -345,6 +354,7 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
         report_generic_entry(program, entry);
         return SLOPE_STATUS_misuse;
     }
+    if (is_of_other_stage(unit, entry)) return SLOPE_STATUS_error;
     *out = entry_of(unit, entry);
     return SLOPE_STATUS_ok;
 }

@@ -196,15 +196,16 @@ Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val
     return by_address || result->kind == TYPE_void ? NULL : inst_result(call);
 }
 
-static bool is_shared_memory(const Place *place) {
+static bool is_shared_memory(Fn *f, const Place *place) {
+    if (place->kind == PLACE_accessor) return accessor_lies_elsewhere(f, place);
     return place->kind == PLACE_memory && place->shared && !place->constant && !place->write_back &&
            !is_transposed(place->type);
 }
 
 /* Is the parameter written through, and its argument memory that other threads may see? */
-static bool is_shared_argument(const ParamSig *param, const Arg *arg) {
+static bool is_shared_argument(Fn *f, const ParamSig *param, const Arg *arg) {
     bool writes = param->pass == PASS_inout || param->pass == PASS_out;
-    return writes && !arg->value && is_shared_memory(&arg->place);
+    return writes && !arg->value && is_shared_memory(f, &arg->place);
 }
 
 /* Such parameters take the address itself. The result says which, as Request does. */
@@ -213,7 +214,7 @@ static Name pass_shared(Fn *f, const Request *request, const FuncSig *sig, const
     Text letters = {.arena = f->l->arena};
     bool any = false;
     for (int i = 0; i < args->count; i++) {
-        bool shared = is_shared_argument(&sig->params[i], &args->at[i]);
+        bool shared = is_shared_argument(f, &sig->params[i], &args->at[i]);
         if (shared) sig->params[i].pass = PASS_ref;
         if (shared && !any) /* rare: others pay nothing */
             for (int k = 0; k < i; k++) text_char(&letters, '-');

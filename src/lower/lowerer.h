@@ -287,6 +287,11 @@ bool expr_constant(Fn *f, Expr *e, int64_t *value);
 const Subst *concrete_subst(Fn *f, const Subst *subst);
 Val *lower_value_under(Fn *f, Expr *e, const Subst *subst);
 
+/* ---- reference.c */
+bool accessor_lies_elsewhere(
+    Fn *f, const Place *place); /* what it gives has an address, in memory that others may see */
+Val *accessor_reference(Fn *f, const Place *place); /* to read and write; NULL: there is no such address */
+
 /* ---- place.c */
 Place lower_place(Fn *f, Expr *e);
 Val *place_load(Fn *f, const Place *place);                  /* simple */

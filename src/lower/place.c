@@ -313,51 +313,8 @@ static Val *lane_reference(Fn *f, const Place *place) {
     return build_elem(&f->b, vector, const_int(f, TYPE_int, lane), true);
 }
 
-static Decl *member_named(const Decl *type, const Expr *name) {
-    for (int i = 0; i < type->members.count; i++)
-        if (type->members.at[i]->name == name->name) return type->members.at[i];
-    return NULL;
-}
-
-/* [__element_of(buffer, index)] before a subscript: what it gives lies in the buffer of words that one method
- * gives, from the element that the other gives. So do numbers of 32 bits; others are converted. */
-static Val *element_reference(Fn *f, const Place *place) {
-    const Attribute *attribute = find_attribute(place->decl, "__element_of");
-    const Type *type = lower_type(f->l, place->type);
-    if (!attribute || type_layout(type_element(type), LAYOUT_scalar).size != 4) return NULL;
-    const Decl *owner = place->decl->parent;
-    Decl *texels = member_named(owner, attribute->args.at[0]),
-         *index = member_named(owner, attribute->args.at[1]);
-    FuncSig sig = check_signature_of(f->l->c, index, place->subst, NULL, 0, true);
-    Val *at = build_convert(&f->b, place->args[0], lower_type(f->l, sig.params[0].type));
-    Val *buffer = call_method(f, texels, place->subst, place->base, NULL, 0);
-    Val *element =
-        build_buffer_elem(&f->b, buffer, call_method(f, index, place->subst, place->base, &at, 1), true);
-    return build_bitcast(&f->b, element, type_pointer(f->l->types, type));
-}
-
-/* What a `ref` accessor gives, if it lies in other memory than its object: a number of its own there, or some
- * beside each other. */
-static Val *ref_reference(Fn *f, const Place *place) {
-    Decl *property = place->decl, *ref = NULL;
-    for (int i = 0; i < property->members.count; i++)
-        if (property->members.at[i]->flavour == FUNC_ref) ref = property->members.at[i];
-    const Type *type = lower_type(f->l, place->type);
-    bool numbers = type_is_scalar(type) || type->kind == TYPE_vector;
-    numbers &= type_element(type)->kind != TYPE_bool;
-    if (!ref || property->parent->kind == DECL_interface || !numbers) return NULL;
-    if (f->diff && type_is_float(type_element(type))) return NULL; /* derivatives go by get and set */
-    check_decl_body(f->l->c, ref);
-    const Sema *sema = ref->sema;
-    if (sema->gives_own || !sema->address || (ref->flags & DECL_BODY_ERRORS)) return NULL;
-    return call_method(f, sema->address, place->subst, place->base, place->args, place->nargs);
-}
-
 Val *place_reference(Fn *f, const Place *place) {
-    if (place->kind == PLACE_accessor) {
-        Val *element = element_reference(f, place);
-        return element ? element : ref_reference(f, place);
-    }
+    if (place->kind == PLACE_accessor) return accessor_reference(f, place);
     bool is_lane = place->kind == PLACE_lane || (place->kind == PLACE_lanes && place->nlanes == 1);
     if (is_lane) return lane_reference(f, place);
     if (place->write_back)
@@ -383,6 +340,12 @@ static Place in_memory(Fn *f, Place place) {
     if (place.kind == PLACE_value && place.address) {
         place.kind = PLACE_memory;
         return place;
+    }
+    if (place.kind == PLACE_accessor && accessor_lies_elsewhere(f, &place)) {
+        Place there = place_of_memory(accessor_reference(f, &place), place.type);
+        there.shared = true;
+        there.no_diff = place.no_diff;
+        return there;
     }
     Place temp = place_of_memory(temp_var(f, place.type, "part"), value_type(f, place.type));
     temp.no_diff = place.no_diff;

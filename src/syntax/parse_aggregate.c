@@ -64,6 +64,7 @@ static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (parser_at_word(p, KEYWORD_class))
         diag_portable(p->syntax->diags, p->token->loc, "a 'class' whose values are copied, as in HLSL");
     parser_advance(p);
+    parse_attributes(p, &decl->attributes); /* struct [raypayload] Name, as HLSL has it */
     if (token_is_identifier(p->token)) {
         decl->loc = p->token->loc;
         decl->name = p->token->name;

@@ -304,10 +304,18 @@ static void show_line(Preprocessor *pp, Loc at, DiagId id) {
 static void directive_error(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_error); }
 static void directive_warning(Preprocessor *pp, Loc at) { show_line(pp, at, DIAG_user_warning); }
 
+/* The same words, whatever blanks are between them; `words` has none. */
+static bool is_without_blanks(Str text, const char *words) {
+    for (int i = 0; i < text.len; i++)
+        if (text.at[i] != ' ' && text.at[i] != '\t' && text.at[i] != *words++) return false;
+    return *words == 0;
+}
+
 /* `#pragma warning(disable : 30081)` names warnings by the numbers of another compiler, so there is nothing
  * to do, nor to say. */
 static void directive_pragma(Preprocessor *pp, Loc at) {
     Str text = lex_line(pp->lexer);
+    if (is_without_blanks(text, "pack_matrix(row_major)")) return; /* it is so in any case */
     if (str_eq(text, STR("once")) || str_starts(text, "once "))
         map_put(pp->arena, &pp->once, PTR_KEY(pp->lexer->file->path), pp);
     else if (!str_starts(text, "warning(") && !str_starts(text, "warning "))

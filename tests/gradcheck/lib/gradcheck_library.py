@@ -32,7 +32,7 @@ DOMAINS = {
 }
 
 # Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
-IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "matrix_coop.slang", "sampler.slang", "tensor.slang", "geometry.slang", "sparse.slang", "slangpy.slang"}
+IN_MEMORY = {"torch.slang", "wave.slang", "wave_shapes.slang", "vector_coop.slang", "matrix_coop.slang", "sampler.slang", "tensor.slang", "geometry.slang", "sparse.slang", "slangpy.slang"}
 
 # The library's own: parts of others, checked with them.
 OWN = re.compile(r"__")
@@ -104,7 +104,7 @@ struct Narrow : IDifferentiable { T x[1]; }
 """
 
 
-ELSEWHERE = {"texture.slang"}  # tests/diff/texture_*.slang: they need images
+ELSEWHERE = {"texture.slang", "texture_1d.slang", "texture_2d.slang", "texture_3d.slang", "texture_cube.slang", "texture_ms.slang"}  # tests/diff/texture_*.slang: they need images
 OF_MEMORY = re.compile(r"public [^(]*\b(texture|subgroup)\w*[<(]")  # tests/library/glsl_*.slang: they need images or lanes
 MODULES = {"": "operator", "glsl": "products"}  # that the program must import for their names, and a row for their operators
 
