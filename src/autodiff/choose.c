@@ -19,10 +19,11 @@
  * everything that they choose between (the sources) is made outside, where it can be selected. Those inside
  * whose values stay inside come later, for themselves. Of an address in a variable (a place) it is enough
  * that the variable is there before: indices that are computed inside are handed on beside the number, and so
- * is how far an address has been moved on since it was chosen, `p = p + 1`. A local array of references hands
- * them on, too: it becomes one of numbers, if all that is put into it was made before it. If its elements are
- * structs, each of their references has an array of numbers of its own. What stood there before is of no use
- * to anyone then, and goes when the code is cleaned up. */
+ * is how far an address has been moved on since it was chosen, `p = p + 1`. A place in what was chosen, `p =
+ * &q->b`, is one of the places in all that q was chosen from: q comes first, so there are several rounds. A
+ * local array of references hands them on, too: it becomes one of numbers, if all that is put into it was
+ * made before it. If its elements are structs, each of their references has an array of numbers of its own.
+ * What stood there before is of no use to anyone then, and goes when the code is cleaned up. */
 #include "autodiff/ad.h"
 
 #include <string.h>
@@ -60,6 +61,7 @@ typedef struct Choose {
     Map arrays;                    /* Val of a var -> Array, the first of them */
     Map escaped;                   /* Val of a var that something else is done with */
     bool changed;
+    bool handed, waits; /* in this round: something was changed so; a choice is to follow */
     /* of the choice at hand */
     const Inst *root; /* outermost of its members; or an array: the first of them */
     VEC(Member) members;
@@ -228,9 +230,16 @@ static bool is_same_place(const Choose *x, const Val *a, const Val *b) {
     return alike && is_same_place(x, inst_operand(a->inst, 0), inst_operand(b->inst, 0));
 }
 
+/* What the steps inside start from. */
+static Val *start_of(const Choose *x, Val *v) {
+    while (!is_outside(x, v) && is_step(v)) v = inst_operand(v->inst, 0);
+    return v;
+}
+
 static void add_source(Choose *x, Val *v) {
     int count = indices_of(x, v, NULL);
     x->fit &= count >= 0;
+    x->waits |= count < 0 && (handed_on_by(x, start_of(x, v)) || array_of(x, start_of(x, v)));
     if (!x->fit) return;
     x->pairs |= may_have_counterpart(x, v);
     if (count > x->nindices) x->nindices = count;
@@ -263,7 +272,31 @@ static void add(Choose *x, Val *v) {
     vec_push(x->ad->arena, &x->members, ((Member){.inst = inst, .index = v->index}));
 }
 
-static void add_choice(Choose *x, Val *v) {
+typedef struct Arm {
+    const Inst *select;
+    int index; /* of its operands */
+} Arm;
+
+static Val *arm_instead(void *user, Builder *b, Val *v) {
+    const Arm *arm = user;
+    (void)b;
+    return v == arm->select->results[0] ? inst_operand(arm->select, arm->index) : NULL;
+}
+
+/* A place in one of two is one of two places. */
+static Val *spread(const Choose *x, Val *v) {
+    const Val *start = start_of(x, v);
+    bool is_either = start != v && !is_outside(x, start) && start->kind == VAL_inst &&
+                     start->inst->op == OP_select && start->type->kind == TYPE_pointer;
+    if (!is_either || moved_from(x, v)) return v;
+    Builder b = build_after(v->inst);
+    Val *one = build_place_again(&b, v, arm_instead, &(Arm){start->inst, 1});
+    Val *other = build_place_again(&b, v, arm_instead, &(Arm){start->inst, 2});
+    return build_select(&b, inst_operand(start->inst, 0), one, other);
+}
+
+static void add_choice(Choose *x, Val **choice) {
+    Val *v = *choice = spread(x, ir_resolve(*choice));
     uintptr_t before = (uintptr_t)map_get(&x->inside, PTR_KEY(v));
     map_put(x->ad->arena, &x->inside, PTR_KEY(v), (void *)(before + 1));
     add(x, v);
@@ -283,10 +316,10 @@ static void collect(Choose *x) {
     while (x->fit && (member < x->members.count || array < x->handing.count)) {
         if (member < x->members.count) {
             const Member *m = &x->members.at[member++];
-            for (int k = 0; k < choices_of(m->inst); k++) add_choice(x, ir_resolve(*choice(m, k)));
+            for (int k = 0; k < choices_of(m->inst); k++) add_choice(x, choice(m, k));
         } else {
             const Array *a = x->handing.at[array++];
-            for (int i = 0; i < a->stores.count; i++) add_choice(x, inst_operand(a->stores.at[i], 1));
+            for (int i = 0; i < a->stores.count; i++) add_choice(x, &a->stores.at[i]->args[1]);
             for (int i = 0; i < a->copies.count; i++) add_array(x, a->copies.at[i].from);
         }
     }
@@ -641,7 +674,7 @@ static void hand_on_numbers(Choose *x) {
     for (int i = 0; i < x->handing.count; i++) store_numbers(x, x->handing.at[i]);
     for (int i = 0; i < x->members.count; i++) select_for(x, &x->members.at[i]);
     for (int i = 0; i < x->handing.count; i++) select_loaded(x, x->handing.at[i]);
-    x->changed = true;
+    x->changed = x->handed = true;
 }
 
 static void choose_by_number(Choose *x, Inst *root, int index) {
@@ -683,18 +716,29 @@ static void count_uses(Choose *x) {
     x->nuses = flat->nvals;
 }
 
+/* True: some of the rest may be chosen by number now. */
+static bool choose_once(Choose *x) {
+    Region *body = x->f->flat->body;
+    x->handed = x->waits = false;
+    count_uses(x);
+    x->arrays = x->escaped = (Map){0};
+    region_walk(body, note_use, x);
+    walk_arrays(x, body);
+    if (x->handed) count_uses(x);
+    walk(x, body);
+    return x->handed && x->waits;
+}
+
 bool ad_choose_by_number(Ad *ad, const AdFunc *f) {
+    enum { MOST_ROUNDS = 16 };
     Choose x = {.ad = ad,
                 .f = f,
                 .type = type_basic(ad->m->types, TYPE_int),
                 .index_type = type_basic(ad->m->types, TYPE_int64)};
+    int round = 0;
     region_walk(f->flat->body, join_places, &x);
-    count_uses(&x);
     move_up_variables(f->flat->body);
-    region_walk(f->flat->body, note_use, &x);
-    walk_arrays(&x, f->flat->body);
-    if (x.changed) count_uses(&x);
-    walk(&x, f->flat->body);
+    while (round < MOST_ROUNDS && choose_once(&x)) round++;
     if (x.changed) ir_resolve_func(f->flat);
     return x.changed;
 }

@@ -117,13 +117,22 @@ static bool folds_to_zero(const Placed *x, const Inst *inst) {
     }
 }
 
+/* The same on other operands. What is known of the derivative of an operation goes along. */
+static Val *op_again(Lin *l, const Inst *inst, Val *const *args) {
+    const Inst *last = l->b.region->last;
+    Val *v = build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
+    if (inst->op == OP_sqrt && v->kind == VAL_inst && v->inst != last && v->inst->op == OP_sqrt)
+        v->inst->flags |= inst->flags;
+    return v;
+}
+
 static Val *place_inst(Lin *l, Placed *x, Inst *inst) {
     Val *args[3];
     for (int i = 0; i < inst->nargs && i < 3; i++) args[i] = placed(l, x, inst->args[i]);
     if (inst->op == OP_add && is_zero(x, inst->args[0])) return args[1];
     if ((inst->op == OP_add || inst->op == OP_sub) && is_zero(x, inst->args[1])) return args[0];
     if (inst->op == OP_sub && is_zero(x, inst->args[0])) return build_unary(&l->b, OP_neg, args[1]);
-    return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
+    return op_again(l, inst, args);
 }
 
 /* Anything else, control flow included, is copied. */
@@ -163,12 +172,13 @@ static void place_rule(Lin *l, Func *rule, Val *const *args, Val **results) {
     }
 }
 
-static Func *op_rule(Lin *l, unsigned op, const Type *type) {
+static Func *op_rule(Lin *l, const Inst *inst) {
     Ad *ad = l->ad;
-    uint64_t key = hash_mix(op + 1, PTR_KEY(type)) | 1;
+    uint64_t which = (uint64_t)inst->op << 8 | inst->flags;
+    uint64_t key = hash_mix(which + 1, PTR_KEY(inst->results[0]->type)) | 1;
     void *known = map_get(&ad->rules, key);
     if (known) return known == ad ? NULL : known;
-    Func *source = ad->m->hooks.op_rule ? ad->m->hooks.op_rule(ad->m->hooks.user, (int)op, type) : NULL;
+    Func *source = ad->m->hooks.op_rule ? ad->m->hooks.op_rule(ad->m->hooks.user, inst) : NULL;
     AdFunc *rule = source ? ad_func(ad, source) : NULL;
     if (rule) ad_fill(ad, rule, true);
     map_put(ad->arena, &ad->rules, key, rule ? (void *)rule->flat : (void *)ad);
@@ -176,7 +186,7 @@ static Func *op_rule(Lin *l, unsigned op, const Type *type) {
 }
 
 static bool apply_op_rule(Lin *l, Inst *inst) {
-    Func *rule = op_rule(l, inst->op, inst->results[0]->type);
+    Func *rule = op_rule(l, inst);
     if (!rule || rule->nparams != 2 * inst->nargs || rule->nresults != 2) return false;
     Val *args[6], *results[2];
     for (int i = 0; i < inst->nargs; i++) {
@@ -195,7 +205,7 @@ static Val *copy_pure(Lin *l, Inst *inst) {
     bool attributes = op_has(inst->op, OP_ATTRIBUTES);
     Val *args[8];
     for (int i = 0; i < inst->nargs && i < 8; i++) args[i] = primal(l, inst->args[i]);
-    if (!attributes) return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
+    if (!attributes) return op_again(l, inst, args);
     return clone_with(&l->b, inst, args)->results[0];
 }
 

@@ -277,6 +277,17 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
 
 /* ---- checks */
 
+/* What one field is given would take the place of what the other one is given. */
+static void refuse_shared_member(Checker *c, const Type *type, const DeclVec *fields, int index) {
+    Decl *field = fields->at[index], *member = check_differential_field(c, type, field);
+    const Expr *e = field->sema ? field->sema->derivative_member : NULL;
+    for (int i = 0; member && e && i < index; i++) {
+        if (check_differential_field(c, type, fields->at[i]) != member) continue;
+        report_expr(c, e, DIAG_derivative_member_shared, member->name->text, fields->at[i]->name->text);
+        return;
+    }
+}
+
 void check_differentiable_struct(Checker *c, Conformance *conformance) {
     const Type *type = conformance->type;
     if (conforms_to(c, type, c->known.IDifferentiablePtrType)) {
@@ -298,6 +309,7 @@ void check_differentiable_struct(Checker *c, Conformance *conformance) {
         report(c, DIAG_not_own_differential, conformance->loc, type_str(c, type), type_str(c, differential));
     DeclVec fields = check_all_fields(c, type);
     for (int i = 0; i < fields.count; i++) check_differential_field(c, type, fields.at[i]);
+    for (int i = 0; i < fields.count; i++) refuse_shared_member(c, type, &fields, i);
 }
 
 bool check_is_diff_type(Checker *c, const Type *type, const Decl *context) {

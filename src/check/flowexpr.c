@@ -83,8 +83,10 @@ static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
     int number = facts->diff ? field_number(w, type, field) : -1;
     if (number < 0) return false;
     if (facts->kinds[number] == FIELD_unknown) {
-        bool diff = flow_is_diff(w, check_field_type(w->c, type, field)) &&
-                    (!check_differential(w->c, type) || check_differential_field(w->c, type, field));
+        bool is_named = field->sema && field->sema->derivative_member; /* if in vain, that was told */
+        bool diff =
+            flow_is_diff(w, check_field_type(w->c, type, field)) &&
+            (is_named || !check_differential(w->c, type) || check_differential_field(w->c, type, field));
         facts->kinds[number] = diff ? FIELD_diff : FIELD_plain;
     }
     return facts->kinds[number] == FIELD_diff;

@@ -6,8 +6,10 @@
  * read comes from any of them. Autodiff follows the addresses exactly, and says where it cannot. */
 #include "check/flow.h"
 
+/* The variable that a place is a part of; NULL: it is behind a pointer, whatever that leads to. */
 static const Decl *root_of(const FlowWalk *w, const Expr *place) {
-    while (place->a) place = place->a;
+    for (; place->a; place = place->a)
+        if (place->a->type->kind == TYPE_pointer) return NULL;
     return place->kind == EXPR_this ? w->func : place->kind == EXPR_decl ? place->decl : NULL;
 }
 

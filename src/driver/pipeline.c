@@ -118,7 +118,8 @@ static bool pass_unroll(Func *func) {
 
 static void clean_in_place(Func *func, SroaOptions options) {
     opt_sroa_func(func, options);
-    opt_ssa(func);
+    if (options.flat) opt_ssa_flat(func);
+    else opt_ssa(func);
     opt_share(func);
     opt_simplify(func);
     opt_cse(func);

@@ -185,6 +185,7 @@ typedef enum InstFlags {
     INST_LIKELY = 64,  /* of an if: the condition is true, as a rule */
     INST_COPIED = 128, /* of an access to a buffer: groups may have a copy of the element (Func.copies) */
     INST_AGAIN = 32,   /* autodiff: the reverse pass makes the call once more */
+    INST_STEEP = 1,    /* of a square root: its derivative has no bound close to 0 */
 } InstFlags;
 
 struct Inst {
@@ -387,7 +388,7 @@ typedef struct IrHooks {
     void (*complete_record)(void *user, Record *record); /* fill in record->diff */
     /* The derivative of an elementary operation on scalars of that type, a function of pairs; NULL: there is
      * none. */
-    Func *(*op_rule)(void *user, int op, const Type *type);
+    Func *(*op_rule)(void *user, const Inst *inst);
     Func *(*library)(void *user, const char *name); /* a function of the prelude; NULL: there is none */
 } IrHooks;
 

@@ -644,8 +644,9 @@ static void parse_apart(Parser *p, Inst *inst) {
 }
 
 static void parse_flags(Parser *p, Inst *inst) {
+    unsigned op = inst->op;
 #define INST_FLAG(flag, word, is_of)                                                                         \
-    if (*word && (ir_flags_of(inst->op) & flag) && accept(p, word)) inst->flags |= flag;
+    if (*word && (is_of) && accept(p, word)) inst->flags |= flag;
 #include "ir/words.def"
 }
 

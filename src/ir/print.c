@@ -49,10 +49,6 @@ static const FlagName param_flags[] = {
 #define PARAM_FLAG(flag, word) {flag, word},
 #include "ir/words.def"
     {0, NULL}};
-static const FlagName inst_flags[] = {
-#define INST_FLAG(flag, word, is_of) {flag, word},
-#include "ir/words.def"
-    {0, NULL}};
 static const char *const dir_names[] = {
 #define DIRECTION(dir, word) [dir] = word,
 #include "ir/words.def"
@@ -535,6 +531,13 @@ static bool shows_type(const Printer *p, const Inst *inst) {
     return !tells_itself && ir_result_type((Module *)(uintptr_t)p->module, inst) != inst->results[0]->type;
 }
 
+static void print_flags(Printer *p, const Inst *inst) {
+    unsigned op = inst->op;
+#define INST_FLAG(flag, word, is_of)                                                                         \
+    if (*word && (is_of) && inst_has(inst, flag)) add(p, " " word);
+#include "ir/words.def"
+}
+
 static void print_inst(Printer *p, const Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) {
         if (i) add(p, ", ");
@@ -547,8 +550,7 @@ static void print_inst(Printer *p, const Inst *inst) {
     if (inst->nresults) add(p, " = ");
     if (inst->tag) add(p, inst->tag == TAG_diff ? "diff " : "mixed ");
     add(p, inst->op < OP_COUNT ? op_info[inst->op].name : "?");
-    for (const FlagName *flag = inst_flags; flag->name; flag++)
-        if ((inst->flags & flag->flag) && *flag->name) text_printf(p->out, " %s", flag->name);
+    print_flags(p, inst);
     if (inst->op < OP_COUNT) print_body(p, inst);
 }
 

@@ -555,9 +555,12 @@ void lower_links(Lowerer *l) {
 }
 
 /* The rule for an elementary operation: __d_sin for sin. */
-Func *op_rule(void *user, int op, const Type *type) {
+Func *op_rule(void *user, const Inst *inst) {
     Lowerer *l = user;
-    Decl *decl = check_prelude_decl(l->c, format_text(l->arena, "__d_%s", op_info[op].name));
+    const Type *type = inst->results[0]->type;
+    bool is_steep = inst->op == OP_sqrt && inst_has(inst, INST_STEEP);
+    const char *name = is_steep ? "root" : op_info[inst->op].name;
+    Decl *decl = check_prelude_decl(l->c, format_text(l->arena, "__d_%s", name));
     if (!decl) return NULL;
     const Subst *subst = decl->generics ? subst_new(l->c, NULL, decl, &type, 1) : NULL;
     Func *func = request_func(l, decl, subst, false, NULL, 0)->func;

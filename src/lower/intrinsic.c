@@ -112,6 +112,12 @@ static Val *op_bit_cast(Call *call) { return op_reinterpret(call, 0); }
 
 static Val *op_cast(Call *call) { return convert_numeric(call->f, call->args[0], call->result_ir); }
 
+static Val *op_root(Call *call) {
+    Val *root = build_unary(&call->f->b, OP_sqrt, call->args[0]);
+    if (root->kind == VAL_inst && root->inst->op == OP_sqrt) root->inst->flags |= INST_STEEP;
+    return root;
+}
+
 static Val *op_detach(Call *call) {
     Fn *f = call->f;
     if (is_simple(call->result_ir)) {
@@ -533,6 +539,7 @@ static const struct {
     {"bit_cast", op_bit_cast},
     {"cast", op_cast},
     {"detach", op_detach},
+    {"root", op_root},
     {"unit", op_unit},
     {"transpose", op_transpose},
     {"begin_launch", op_begin_launch},

@@ -213,7 +213,7 @@ void pass_objects_to_derivative(Lowerer *l, const Request *request, const uint8_
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, bool declared);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
-Func *op_rule(void *user, int op, const Type *type);
+Func *op_rule(void *user, const Inst *inst);
 Func *library_func(void *user, const char *name);
 bool is_passed(const ParamSig *param); /* is it a parameter of the IR function? */
 FuncSig flatten_signature(Lowerer *l, const FuncSig *sig);

@@ -51,7 +51,8 @@ bool opt_sroa_func(Func *func, SroaOptions options);
 bool opt_scalars(Func *func);     /* scalars.c: short vectors become scalars */
 bool opt_pack(Func *func);        /* pack.c: no memory is seen as another type */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
-bool opt_ssa(Func *func);         /* ssa.c: variables become values */
+bool opt_ssa(Func *func);         /* ssa.c: variables become values ... */
+bool opt_ssa_flat(Func *func);    /* ssa.c: ... but for vectors */
 bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */
 bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
 bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */

@@ -11,7 +11,9 @@
  *
  * Which variables a construct stores to is found first, for all constructs in one walk, as sorted lists.
  *
- * Lanes of vector variables count as loads and stores of the whole: v[i] = x becomes v = insert v, i, x.
+ * Lanes of vector variables count as loads and stores of the whole: v[i] = x becomes v = insert v, i, x. In
+ * flat code, which is to have no vectors as values, such a variable stays memory: sroa has left it as it was
+ * because its lanes are only known at run time.
  *
  * A condition can give nothing but its bool to the body, so that a loop whose condition stores to a variable
  * is turned around first: the condition is computed before the loop and at the end of each iteration, and
@@ -52,6 +54,7 @@ typedef struct Ssa {
     uint32_t nids;
     VEC(Slot) slots;
     VEC(Undo) log;
+    bool is_flat; /* without vectors as values */
     bool found, turned, changed;
 } Ssa;
 
@@ -90,7 +93,7 @@ static void note_operand(Ssa *s, const Inst *inst, int operand) {
 }
 
 static void note_var(Ssa *s, const Inst *inst) {
-    if (!is_value_type(inst->type)) return;
+    if (!is_value_type(inst->type) || (s->is_flat && inst->type->kind == TYPE_vector)) return;
     Slot slot = {.type = inst->type, .name = inst->results[0]->name};
     vec_push(s->scratch, &s->slots, slot);
     s->slot_of[inst->results[0]->id] = s->slots.count;
@@ -443,9 +446,9 @@ static void walk_region(Ssa *s, Region *region) {
     }
 }
 
-bool opt_ssa(Func *func) {
+static bool make_values(Func *func, bool is_flat) {
     if (!func->body) return false;
-    Ssa s = {.func = func, .scratch = arena_scratch(func->module->arena)};
+    Ssa s = {.func = func, .scratch = arena_scratch(func->module->arena), .is_flat = is_flat};
     do {
         s.turned = false;
         analyse(&s);
@@ -455,3 +458,7 @@ bool opt_ssa(Func *func) {
     arena_free(s.scratch);
     return s.found || s.changed;
 }
+
+bool opt_ssa(Func *func) { return make_values(func, false); }
+
+bool opt_ssa_flat(Func *func) { return make_values(func, true); }

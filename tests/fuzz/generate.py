@@ -32,7 +32,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held
             (3, self.assign_twice), (3, self.change_integer), (2, self.post_increment), (4, self.copy_field), (6, self.call_statement),
             (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep), (2, self.drawn),
             (2, self.carried_struct), (1.5, self.same_twice), (1, self.remainder), (1, self.running_vector), (0.4, self.deferred),
-            (0.7, self.tuple_value), (0.7, self.optional_value), (0.8, self.local_function), (0.5, self.local_pointer), (0.4, self.chosen_pointer), (0.4, self.walking_pointer), (12, self.set_memory),
+            (0.7, self.tuple_value), (0.7, self.optional_value), (0.8, self.local_function), (0.5, self.local_pointer), (0.4, self.chosen_pointer), (0.4, self.walking_pointer), (0.4, self.part_of_chosen), (12, self.set_memory),
             (1.2, self.untaken), (0.8, self.array_of_constants), (0.6, self.raw_pointer), (0.6, self.wrapping_loop), (1, self.march),
             (0.3, self.many_branches)]
         self.small_productions = [self.declare_variable, self.assign, self.assign_whole, self.assign_compound, self.assign_swizzle,

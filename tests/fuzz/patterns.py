@@ -235,6 +235,23 @@ class Patterns:
         self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
         return [declared, loop]
 
+    def part_of_chosen(self):
+        """The address of a lane of a vector to which an address leads that was itself chosen when the program runs."""
+        if self.scope.loops:
+            return None
+        vectors, row, at, i = self.fresh("w"), self.fresh("q"), self.fresh("q"), self.fresh("i")
+        self.scope.again = False
+        values = [self.tame(self.real(1)) for _ in range(4)]
+        declared = Node(f"@2 {vectors}[2] = {{ @2($, $), @2($, $) }};", values, declares=(vectors,))
+        chooses = Node("if ($) #", [self.test(1), [Node(f"{row} = &{vectors}[({i} + 1) % 2];", uses=(row, vectors))]])
+        moves = Node("if ($) #", [self.test(1), [Node(f"{at} = &(*{row})[{i} % 2];", uses=(row, at))]])
+        stored = Node(f"*{at} = $ + 0.5~ * *{at};", [self.tame(self.real(2))], uses=(at,))
+        body = self.pick([[chooses, moves, stored], [moves, chooses, stored], [chooses, Node(f"{at} = &{row}->y;", uses=(row, at)), moves, stored]])
+        loop = Node(f"for (int {i} = 0; {i} < {self.rng.randrange(1, 4)}; {i}++) #", [body], uses=(row, at, vectors))
+        self.scope.variables.append(Variable(vectors, REAL, False, text=f"dot({vectors}[0], {vectors}[1])"))
+        return [declared, Node(f"@2* {row} = &{vectors}[0];", uses=(vectors,), declares=(row,)),
+                Node(f"@* {at} = &{vectors}[1].x;", uses=(vectors,), declares=(at,)), loop]
+
     def untaken(self):
         """What is infinite, or overflows, on the side that is not chosen."""
         place, _ = self.place(REAL, write=True, constant=False)
