@@ -6,6 +6,7 @@ of which leave a processor idle: its time is how long it was waited for.
 """
 import collections
 import concurrent.futures
+import functools
 import os
 import re
 import subprocess
@@ -153,6 +154,13 @@ def step_threads(tally, name):
     tally.step("threads, watched", int(not failures), failures)
 
 
+def steps_beside(tally, steps):
+    """Steps that use one processor each, as many at a time as there are: (name, function). The time of each is how long it was waited for."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, result in [(name, pool.submit(function)) for name, function in steps]:
+            tally.step(name, *result.result()[:2])
+
+
 def step_suite(tally, name, coded=1, without=()):
     suite = run.Suite(ROOT / name)
     if not suite.slope.exists():
@@ -177,6 +185,7 @@ def main():
     building = [start_build("build-sanitize", sanitizing, "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON")]
     if sanitizing != "clang":  # else that build is by clang, with the same warnings
         building.insert(0, start_build("build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release"))
+    slope = str(ROOT / "build-gcc" / "slope")
     if built:
         problems = list(check.check_globals(ROOT / "build-gcc"))
         tally.step("globals", int(not problems), [("check globals", "\n".join(problems))] if problems else [])
@@ -187,7 +196,7 @@ def main():
         interpreted = run.run_suite(run.Suite(ROOT / "build-gcc"), run.INTERPRETED, interpret=True, share=8)
         tally.step("programs, interpreted", *interpreted)
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=16))
-        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=80)
+        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=120)
         tally.step("kernels with lanes", passed, failures)
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=160, widths=(8,), rounds=True)
         tally.step("loops with lanes", passed, failures)
@@ -197,20 +206,19 @@ def main():
         if through_cuda.find_nvcc():
             tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=200))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc", coded=12))
-        for kind in ("half", "float", "double"):
-            tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))
-        tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
         package = start_package("build-gcc")
         tally.step("random functions: the generator", *fuzz_test.run_all(ROOT / "build-gcc"))
         step_package(tally, package)
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
-        tally.step("gradcheck as a judge", *gradcheck_judge.run(str(ROOT / "build-gcc" / "slope"), every=12)[:2])
-        tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
-        if debugger_test.works():
-            tally.step("debugger", *debugger_test.run_all(ROOT / "build-gcc"))
-        tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
+        tally.step("gradcheck of the tests", *gradcheck_tests.run(slope))
+        steps_beside(tally, [
+            *((f"gradcheck of the library, {kind}", functools.partial(gradcheck_library.run, slope, kind)) for kind in ("double", "float", "half")),
+            ("gradcheck as a judge", functools.partial(gradcheck_judge.run, slope, every=12)),
+            ("documentation", functools.partial(docs_test.run_all, ROOT / "build-gcc")),
+            *([("debugger", functools.partial(debugger_test.run_all, ROOT / "build-gcc"))] if debugger_test.works() else []),
+            ("installation", functools.partial(install_test.run_all, ROOT / "build-gcc"))])
     if [step_build(tally, started) for started in building][-1]:
-        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/"))
+        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"))
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")
