@@ -343,6 +343,21 @@ static void refuse_operator(Checker *c, const Decl *func) {
     if (why) report(c, DIAG_operator_refused, func->loc, op, why);
 }
 
+/* 'get' and 'ref' are given nothing, 'set' the new value. */
+static void check_accessor_params(Checker *c, const Decl *func, const FuncSig *sig) {
+    bool sets = func->flavour == FUNC_set;
+    const Decl *owner = func->parent;
+    const ParamSig *value = sets ? &sig->params[sig->nparams - 1] : NULL;
+    bool fits = func->params.count == (sets ? 1 : 0);
+    if (fits && sets) fits = value->pass == PASS_in && (value->type == owner->type || has_error(value->type));
+    if (fits || has_error(owner->type)) return;
+    const char *name = sets ? "set" : func->flavour == FUNC_get ? "get" : "ref";
+    Loc loc = func->params.at[func->params.count > 1 && sets ? 1 : 0]->loc;
+    report(c, DIAG_accessor_params, loc, name,
+           sets ? format_text(c->arena, "one parameter, the new value, of type '%s'", type_str(c, owner->type))
+                : "no parameters");
+}
+
 static void header_of_func(Checker *c, Decl *func) {
     place_apply(c, func);
     Sema *sema = decl_sema(c, func);
@@ -371,6 +386,7 @@ static void header_of_func(Checker *c, Decl *func) {
                    params.at[i]->name ? params.at[i]->name->text : "?");
     }
     check_parameter_names(c, &params);
+    if (accessor && func->flavour != FUNC_plain) check_accessor_params(c, func, sig);
     refuse_operator(c, func);
     bool of_no_diff = accessor && check_is_no_diff_field(func->parent); /* such a property */
     sig->result_no_diff = (func->modifiers & MODIFIER_no_diff) || of_no_diff;
@@ -410,7 +426,9 @@ static void case_value(Checker *c, Decl *owner, int index) {
         case_value(c, owner, index - 1);
         sema->value = value_after(owner, decl_sema(c, owner->members.at[index - 1])->value);
     }
-    const Type *underlying = check_enum_underlying(c, decl->type);
+    ensure_header(c, owner); /* not by its type: an enum that depends on itself has none */
+    const Type *underlying = decl_sema(c, owner)->underlying;
+    if (!underlying) underlying = type_basic(c->types, TYPE_int); /* too deep, which is said */
     if (!constant_fits(sema->value, underlying))
         report(c, DIAG_constant_wraps, decl->loc, type_str(c, underlying));
     sema->value = number_wrap(sema->value, underlying);
