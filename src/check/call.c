@@ -815,19 +815,11 @@ static bool is_hidden(Env *env, const Decl *decl) {
     return !decl_visible_from(env->c, decl, env->decl) && !satisfies_public_requirement(env->c, decl);
 }
 
-Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet) {
+/* `attempts` has room for all candidates. */
+static Expr *choose_candidate(Env *env, Loc loc, const Candidates *list, Attempt *attempts, ExprVec *args,
+                              bool quiet) {
     Checker *c = env->c;
-    splice_expansions(env, args);
-    for (int i = 0; i < args->count; i++) {
-        Expr *arg = args->at[i] = check_term(env, args->at[i]);
-        if (arg->kind == EXPR_type || arg->kind == EXPR_space) args->at[i] = check_value(env, arg);
-    }
-    if (has_bad_arg(args)) return error_expr(c, loc);
-    if (list->count > MAX_CANDIDATES) {
-        report(c, DIAG_too_many_overloads, loc, list->name ? list->name->text : "?");
-        return error_expr(c, loc);
-    }
-    Attempt *attempts = arena_array(c->arena, Attempt, list->count), *best = NULL, *tied = NULL;
+    Attempt *best = NULL, *tied = NULL;
     const Decl *hidden = NULL;
     for (int i = 0; i < list->count; i++) {
         Attempt *attempt = &attempts[i];
@@ -854,6 +846,25 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
     return invoke(env, loc, list, best, args);
 }
 
+Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet) {
+    Checker *c = env->c;
+    splice_expansions(env, args);
+    for (int i = 0; i < args->count; i++) {
+        Expr *arg = args->at[i] = check_term(env, args->at[i]);
+        if (arg->kind == EXPR_type || arg->kind == EXPR_space) args->at[i] = check_value(env, arg);
+    }
+    if (has_bad_arg(args)) return error_expr(c, loc);
+    if (list->count > MAX_CANDIDATES) {
+        report(c, DIAG_too_many_overloads, loc, list->name ? list->name->text : "?");
+        return error_expr(c, loc);
+    }
+    Arena *scratch = arena_scratch(c->arena); /* else calls of n overloads would keep n attempts each */
+    Attempt *attempts = arena_array(scratch, Attempt, list->count);
+    Expr *call = choose_candidate(env, loc, list, attempts, args, quiet);
+    arena_free(scratch);
+    return call;
+}
+
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet) {
     Checker *c = env->c;
     Candidates *list = arena_new(c->arena, Candidates);
@@ -861,7 +872,7 @@ Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quie
     Candidates *fitting = arena_new(c->arena, Candidates); /* members named operator+ do not count */
     fitting->name = name;
     for (int i = 0; i < list->count; i++)
-        if (!decl_type_around(list->at[i].decl)) candidates_add(c, fitting, list->at[i]);
+        if (!decl_type_around(list->at[i].decl)) candidates_push(c, fitting, list->at[i]);
     ExprVec vec = {0};
     for (int i = 0; i < nargs; i++) vec_push(c->arena, &vec, args[i]);
     return fitting->count ? resolve_call(env, loc, fitting, &vec, quiet) : NULL;

@@ -5,17 +5,28 @@
  * conforms to. */
 #include "check/checker.h"
 
-void candidates_add(Checker *c, Candidates *list, Candidate candidate) {
-    for (int i = 0; i < list->count; i++)
-        if (list->at[i].decl == candidate.decl && list->at[i].subst == candidate.subst) return;
+void candidates_push(Checker *c, Candidates *list, Candidate candidate) {
     if (list->count == list->room)
         list->at = vec_grow(c->arena, list->at, list->count, &list->room, sizeof *list->at);
     list->at[list->count++] = candidate;
 }
 
+/* Unless it is among the first `known` of the list: several that are added have no two alike among them. */
+static void add_unless_known(Checker *c, Candidates *list, Candidate candidate, int known) {
+    for (int i = 0; i < known; i++)
+        if (list->at[i].decl == candidate.decl && list->at[i].subst == candidate.subst) return;
+    candidates_push(c, list, candidate);
+}
+
+void candidates_add(Checker *c, Candidates *list, Candidate candidate) {
+    add_unless_known(c, list, candidate, list->count);
+}
+
 static void add_all(Checker *c, Candidates *out, const DeclVec *found, const Subst *subst, int distance) {
+    int known = out->count;
     for (int i = 0; found && i < found->count; i++)
-        candidates_add(c, out, (Candidate){.decl = found->at[i], .subst = subst, .distance = distance});
+        add_unless_known(c, out, (Candidate){.decl = found->at[i], .subst = subst, .distance = distance},
+                         known);
 }
 
 /* ---- in types */
@@ -180,9 +191,10 @@ bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
 
 static void from_space(Checker *c, Decl *space, Name name, const Decl *from, int distance, Candidates *out) {
     DeclVec *found = scope_find(scope_inside(c, space), name);
+    int known = out->count;
     for (int i = 0; found && i < found->count; i++)
         if (decl_visible_from(c, found->at[i], from))
-            candidates_add(c, out, (Candidate){.decl = found->at[i], .distance = distance});
+            add_unless_known(c, out, (Candidate){.decl = found->at[i], .distance = distance}, known);
 }
 
 /* Functions overload, namespaces are one wherever they are opened; anything else hides. */
@@ -266,6 +278,14 @@ static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Can
     }
 }
 
+/* What imported modules call so, but is of another kind than the module's own, is hidden. */
+static void keep_joining(Candidates *list, int own) {
+    int kept = own;
+    for (int i = own; i < list->count; i++)
+        if (list->at[i].decl->kind == list->at[0].decl->kind) list->at[kept++] = list->at[i];
+    list->count = kept;
+}
+
 static void from_container(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
     Checker *c = env->c;
     Decl *decl = scope->decl;
@@ -273,7 +293,10 @@ static void from_container(Env *env, const Scope *scope, Name name, int distance
     Sema *sema = decl_sema(c, decl);
     if (may_join(out)) from_usings(c, &sema->usings, name, env->decl, distance, out);
     if (decl->kind != DECL_module) return;
-    if (may_join(out)) from_imports(c, decl, name, distance + 100, out);
+    if (!may_join(out)) return;
+    int own = out->count;
+    from_imports(c, decl, name, distance + 100, out);
+    if (own) keep_joining(out, own);
 }
 
 static void from_one_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
@@ -303,7 +326,8 @@ static bool all_functions(const Candidates *list) {
 /* Keeps what was found in scopes farther in when something farther out is no function. */
 static void add_outer(Checker *c, Candidates *out, const Candidates *found) {
     if (out->count && !all_functions(found)) return;
-    for (int i = 0; i < found->count; i++) candidates_add(c, out, found->at[i]);
+    int known = out->count;
+    for (int i = 0; i < found->count; i++) add_unless_known(c, out, found->at[i], known);
 }
 
 bool lookup_local(Env *env, Name name, Candidate *out) {

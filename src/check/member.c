@@ -236,7 +236,7 @@ static Expr *accessor_named(Env *env, Expr *e, Expr *a) {
     list->name = a->candidates->name;
     for (int i = 0; (get || set) && i < a->candidates->count; i++)
         if (a->candidates->at[i].decl->flavour == (get ? FUNC_get : FUNC_set))
-            candidates_add(c, list, a->candidates->at[i]);
+            candidates_push(c, list, a->candidates->at[i]);
     return list->count ? expr_from_candidates(env, e, list) : NULL;
 }
 
@@ -528,7 +528,7 @@ Expr *check_apply(Env *env, Expr *e) {
         candidate.args = args;
         candidate.values = values;
         candidate.nargs = e->args.count;
-        candidates_add(c, list, candidate);
+        candidates_push(c, list, candidate);
     }
     if (list->count == 0) return not_generic(env, e);
     Expr *node = expr_new(c->arena, EXPR_overload, e->loc);

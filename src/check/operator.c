@@ -183,7 +183,7 @@ static Expr *own_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     for (int i = 0; i < all.count; i++) {
         Decl *decl = all.at[i].decl;
         bool global = decl->kind == DECL_func && !(decl->flags & DECL_PRELUDE) && !decl_type_around(decl);
-        if (global && may_take(c, decl, a->type, b ? b->type : NULL)) candidates_add(c, list, all.at[i]);
+        if (global && may_take(c, decl, a->type, b ? b->type : NULL)) candidates_push(c, list, all.at[i]);
     }
     return call_if_exact(env, loc, list, a, b);
 }
@@ -355,7 +355,7 @@ static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
     lookup_name(env, own->name, &found);
     for (int i = 0; i < found.count; i++)
         if (!(found.at[i].decl->flags & DECL_PRELUDE) && !decl_type_around(found.at[i].decl))
-            candidates_add(c, own, found.at[i]);
+            candidates_push(c, own, found.at[i]);
     ExprVec args = {0};
     vec_push(c->arena, &args, a);
     if (b) vec_push(c->arena, &args, b);
@@ -499,7 +499,7 @@ static Expr *step(Env *env, Expr *e, Expr *a, bool postfix) {
             uint32_t wanted = postfix ? MODIFIER_postfix : MODIFIER_prefix;
             Candidates fitting = {.name = list.name};
             for (int i = 0; i < list.count; i++)
-                if (list.at[i].decl->modifiers & wanted) candidates_add(c, &fitting, list.at[i]);
+                if (list.at[i].decl->modifiers & wanted) candidates_push(c, &fitting, list.at[i]);
             Expr *call = fitting.count ? resolve_call(env, e->loc, &fitting, &args, true) : NULL;
             if (call) return call;
         }
