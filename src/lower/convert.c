@@ -75,16 +75,15 @@ Val *lower_convert(Fn *f, Expr *e) {
 
 /* ---- matrices */
 
-static void splat_matrix(Fn *f, Expr *e, Val *to) {
+static void splat_matrix(Fn *f, Val *value, Val *to) {
     const Type *rows = to->type->args[0];
-    Val *row = build_splat(&f->b, rows->args[0], lower_value(f, e->a));
+    Val *row = build_splat(&f->b, rows->args[0], value);
     for (int64_t i = 0; i < type_length(rows); i++)
         build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true), row);
 }
 
-static void convert_matrix(Fn *f, Expr *e, Val *to) {
+static void convert_matrix(Fn *f, Val *from, Val *to) {
     const Type *rows = to->type->args[0], *row_type = rows->args[0];
-    Val *from = lower_address(f, e->a);
     int columns = type_count(row_type);
     uint8_t lanes[4] = {0, 1, 2, 3};
     for (int64_t i = 0; i < type_length(rows); i++) {
@@ -174,7 +173,11 @@ static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to
         convert_part(f, from_type, from, to_type->args[0], build_field(&f->b, to, 0));
         build_store(&f->b, build_field(&f->b, to, 1), const_int(f, TYPE_bool, 1));
     } else if (to_type->kind == TYPE_optional) map_parts(f, from_type, from, to_type, to);
-    else if (is_simple(ir) && is_simple(target))
+    else if (to_type->kind == TYPE_matrix && from_type->kind == TYPE_matrix) convert_matrix(f, from, to);
+    else if (to_type->kind == TYPE_matrix) {
+        const Type *element = lower_type(f->l, to_type->args[0]);
+        splat_matrix(f, convert_numeric(f, build_load(&f->b, from), element), to);
+    } else if (is_simple(ir) && is_simple(target))
         build_store(&f->b, to, convert_numeric(f, build_load(&f->b, from), target));
     else pass_between(f, from_type, from, to_type, to);
 }
@@ -182,9 +185,9 @@ static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to
 void lower_convert_into(Fn *f, Expr *e, Val *to) {
     switch ((ConversionKind)e->conversion) {
     case CONVERT_promised: lower_into(f, promised(f, e), to); return;
-    case CONVERT_splat: splat_matrix(f, e, to); return;
+    case CONVERT_splat: splat_matrix(f, lower_value(f, e->a), to); return;
     case CONVERT_numeric:
-    case CONVERT_truncate: convert_matrix(f, e, to); return;
+    case CONVERT_truncate: convert_matrix(f, lower_address(f, e->a), to); return;
     case CONVERT_to_interface:
     case CONVERT_interface: into_interface(f, e, to); return;
     case CONVERT_optional: into_optional(f, e, to); return;
