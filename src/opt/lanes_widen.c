@@ -522,7 +522,7 @@ static void widen_loop_apart(Lanes *lanes, Inst *inst) {
     Val *on = still_on(lanes, inst, first.vals.at, lanes->mask);
     Val **initial = arena_array(lanes->scratch, Val *, total + 1);
     initial[0] = on;
-    memcpy(initial + 1, first.vals.at, sizeof *initial * (size_t)total);
+    if (total) memcpy(initial + 1, first.vals.at, sizeof *initial * (size_t)total);
     Inst *copy = build_loop(&lanes->b, initial, total + 1, false);
     keep_types(lanes, inst, copy, 1);
     Builder test = build_at_end(copy->regions[0]), outer = lanes->b;
