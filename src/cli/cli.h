@@ -118,6 +118,7 @@ typedef struct Data {
 /* All that a stream gives, within reason. */
 ExitStatus data_read_stream(FILE *file, const char *path, Data *out);
 /* Values for a buffer or pointer of that type: "1,2,3", "zeros:N", "@file"; `name` is for messages. */
+ExitStatus data_no_picture(const char *name, const char *path);
 ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *text, Data *out);
 ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out);
 size_t data_fill_word(const char *text); /* the length of "zeros:" or another word for a fill; 0: none */
@@ -142,6 +143,7 @@ typedef struct Picture {
     SlopeImageFormat format;
 } Picture;
 bool picture_is_file(const char *path);
+bool picture_is_only_that(const char *path); /* and no array */
 ExitStatus picture_read(const char *path, Picture *out);
 ExitStatus picture_write(const char *path, const Picture *picture); /* of 32 bits per channel */
 

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool picture_is_file(const char *path) {
-    return cli_ends_with(path, ".png") || cli_ends_with(path, ".pfm") || cli_ends_with(path, ".npy");
+bool picture_is_only_that(const char *path) {
+    return cli_ends_with(path, ".png") || cli_ends_with(path, ".pfm");
 }
+
+bool picture_is_file(const char *path) { return picture_is_only_that(path) || cli_ends_with(path, ".npy"); }
 
 static ExitStatus unreadable(const char *path, const char *why) {
     return cli_misuse("cannot read '%s': %s", path, why);

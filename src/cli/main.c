@@ -50,7 +50,7 @@ static ExitStatus unknown_command(const char *word) {
 }
 
 static ExitStatus run_help(char **args, int count) {
-    if (count == 0) {
+    if (count == 0 || strcmp(args[0], "help") == 0 || strcmp(args[0], "version") == 0) { /* which have no options */
         help_general(stdout);
         return cli_flush(EXIT_fine);
     }

@@ -251,14 +251,23 @@ static ExitStatus check_print(Run *run, const char *name) {
     return data_can_print(find_binding(run, name)->type, name);
 }
 
+/* To a file of that name. */
+static ExitStatus check_form(Run *run, const char *name, const char *path) {
+    if (cli_ends_with(path, ".csv")) return check_print(run, name);
+    ExitStatus status = check_bound(run, name);
+    const Binding *binding = find_binding(run, name);
+    if (status == EXIT_fine && !binding->texture.texels && picture_is_only_that(path))
+        return data_no_picture(name, path);
+    return status;
+}
+
 static ExitStatus check_save(Run *run, const char *text) {
     const char *path;
     char *name = split(text, "save", "NAME=@FILE", &path);
     ExitStatus status = !name ? EXIT_misuse
                         : *path != '@' || !path[1]
                             ? cli_misuse("the option '--save' takes NAME=@FILE, not '%s'", text)
-                        : cli_ends_with(path + 1, ".csv") ? check_print(run, name)
-                                                          : check_bound(run, name);
+                            : check_form(run, name, path + 1);
     free(name);
     return status;
 }

@@ -6,6 +6,8 @@ run --bind image=@$t.png --bind pairs=@$t.npy --save image=@$t.pfm
 run --bind image=@$t.pfm --bind pairs=@$t.npy --save image=@$t.image.npy
 run --bind image=@$t.image.npy --bind pairs=@$t.npy
 run --bind counts=@$t.npy
+run --bind pairs=@$t.png
+run --bind pairs=zeros:2 --save pairs=@$t.pfm
 run --bind image=@$t.none.png
 echo nothing > $t.bad.npy
 run --bind image=@$t.bad.npy
