@@ -257,8 +257,14 @@ def vjp(function: Function, *primals: Any) -> Tuple[Any, Callable[[Any], Tuple[A
     return function(*values), pullback
 
 
+def require_tuples(name: str, primals: Any, tangents: Any) -> None:
+    if not (hasattr(primals, "__len__") and hasattr(tangents, "__len__")):
+        raise TypeError(f"arguments and tangents are tuples, also of one: {name}(f, (x,), (dx,))")
+
+
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
     """The results, and how they change along the tangents (None: not at all) of the arguments."""
+    require_tuples("jvp", primals, tangents)
     function = without_defaults(function, primals)
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
@@ -340,6 +346,7 @@ def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
 def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, ...]:
     """The hessian times the tangents (None: zero), for each argument, without the hessian."""
+    require_tuples("hvp", primals, tangents)
     function = without_defaults(function, primals)
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))

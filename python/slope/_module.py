@@ -268,7 +268,8 @@ class Function:
         if not named and len(args) == len(self.inputs):
             return list(args)
         if len(args) > len(self.inputs):
-            raise TypeError(f"{self.shown} takes {len(self.inputs)} arguments, {len(args)} were given")
+            count = len(self.inputs)
+            raise TypeError(f"{self.shown} takes {count} argument{'' if count == 1 else 's'}, not {len(args)}")
         values, absent = list(args) + [None] * (len(self.inputs) - len(args)), set(range(len(args), len(self.inputs)))
         for name, value in named.items():
             place = self._places.get(name)
@@ -497,6 +498,8 @@ class Space:
 class Module:
     """A program of Slang. Its functions are attributes, or `module["expression"]`: `m["f<float>"]`, `m["Camera.project"]`."""
 
+    __iter__ = None  # else Python would try module[0]
+
     def __init__(self, path: str, text: str, include_paths: Sequence[str], defines: Mapping[str, Any],
                  options: Mapping[str, Any]):
         self._session = Session(include_paths, defines, options)
@@ -621,6 +624,8 @@ def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] =
     Machine code is kept for later runs in the folder `cache`; True: $SLOPE_CACHE or ~/.cache/slope, False: not at all."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
+    if defines is not None and not isinstance(defines, Mapping):
+        raise TypeError("defines is a dict of macros and their values: {\"N\": 3}")
     if not 0 <= optimization <= 3:
         raise ValueError("optimization is 0 to 3")
     if floats not in FLOATS:

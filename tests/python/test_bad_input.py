@@ -14,7 +14,10 @@ def read_only(array):
 SHARED = np.zeros((4, 3), "f4")
 CASES = {
     "missing": (TypeError, "argument 'y' is missing", lambda m: m.product(1)),
-    "too many": (TypeError, "takes 1 arguments, 2", lambda m: m.plain(1, 2)),
+    "too many": (TypeError, "takes 1 argument, not 2", lambda m: m.plain(1, 2)),
+    "iterated": (TypeError, "'Module' object is not iterable", lambda m: list(m)),
+    "no tuples": (TypeError, r"also of one: jvp\(f, \(x,\), \(dx,\)\)", lambda m: slope.jvp(m.product, 2, 1)),
+    "macros": (TypeError, "defines is a dict", lambda m: slope.compile("", defines="N=3")),
     "unknown keyword": (TypeError, "no parameter 'q'", lambda m: m.plain(1, q=2)),
     "twice": (TypeError, "given twice", lambda m: m.plain(1, x=2)),
     "none": (TypeError, "'x' is None", lambda m: m.plain(None)),
