@@ -216,7 +216,7 @@ bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out)
 const Decl *find_local_decl(const Stmt *stmt,
                             Name name); /* a local variable somewhere in the body; NULL: none */
 void type_vec_add_once(Checker *c, TypeVec *types, const Type *type);
-void candidates_add(Checker *c, Candidates *list, Candidate candidate); /* unless it is there */
+void candidates_add(Checker *c, Candidates *list, Candidate candidate);  /* unless it is there */
 void candidates_push(Checker *c, Candidates *list, Candidate candidate); /* that is known not to be there */
 void report_unknown_name(Env *env, Expr *expr, Name name);
 void report_not_visible(Checker *c, Loc loc, const Decl *decl);

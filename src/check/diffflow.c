@@ -101,11 +101,16 @@ static void note_no_diff(Checker *c, const Loss *loss, const char *name) {
     else note(c, DIAG_note_write_detach, 0);
 }
 
-static void note_path(Checker *c, const LossStep *step) {
-    if (!step) return;
-    note_path(c, step->before);
+enum { MOST_STEPS = 16 };
+
+/* The last steps, in order. */
+static void note_steps(Checker *c, const LossStep *step, int most) {
+    if (!step || most == 0) return;
+    note_steps(c, step->before, most - 1);
     note(c, DIAG_note_loss_into, step->loc, step->into->name ? step->into->name->text : "?");
 }
+
+static void note_path(Checker *c, const LossStep *last) { note_steps(c, last, MOST_STEPS); }
 
 static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) {
     switch (kind) {
@@ -212,10 +217,13 @@ void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
 /* ---- outputs */
 
 static const LossStep *keep_path(Checker *c, const LossStep *step) {
-    if (!step) return NULL;
-    LossStep *copy = arena_copy(c->arena, step, sizeof *step);
-    copy->before = keep_path(c, step->before);
-    return copy;
+    const LossStep *last = NULL, **at = &last;
+    for (; step; step = step->before) {
+        LossStep *copy = arena_copy(c->arena, step, sizeof *step);
+        *at = copy;
+        at = &copy->before;
+    }
+    return last;
 }
 
 static void keep_loss(FlowWalk *w, const Loss *loss, OutputKind kind, Loc loc, const Decl *decl) {

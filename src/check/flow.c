@@ -10,10 +10,14 @@ static const Loss *find_loss(const Loss *losses, const void *cause) {
 }
 
 static const Loss *without(Arena *arena, const Loss *losses, const Loss *one) {
-    if (losses == one) return losses->next;
-    Loss *copy = arena_copy(arena, losses, sizeof *losses);
-    copy->next = without(arena, losses->next, one);
-    return copy;
+    const Loss *first = NULL, **at = &first;
+    for (; losses != one; losses = losses->next) {
+        Loss *copy = arena_copy(arena, losses, sizeof *losses);
+        *at = copy;
+        at = &copy->next;
+    }
+    *at = one->next;
+    return first;
 }
 
 /* The way that was found first stays, unless the other is more direct. */
@@ -94,11 +98,14 @@ const Flow *flow_lost(Arena *arena, const Flow *flow) {
 }
 
 static const Loss *indirect_losses(Arena *arena, const Loss *losses) {
-    if (!losses) return NULL;
-    Loss *copy = arena_copy(arena, losses, sizeof *losses);
-    copy->indirect = true;
-    copy->next = indirect_losses(arena, losses->next);
-    return copy;
+    const Loss *first = NULL, **at = &first;
+    for (; losses; losses = losses->next) {
+        Loss *copy = arena_copy(arena, losses, sizeof *losses);
+        copy->indirect = true;
+        *at = copy;
+        at = &copy->next;
+    }
+    return first;
 }
 
 static bool has_direct(const Loss *losses) {
@@ -131,21 +138,37 @@ bool flow_moves(const Flow *flow) {
     return false;
 }
 
-static const Loss *losses_through(Arena *arena, const Loss *losses, Loc loc, const Decl *into) {
-    if (!losses) return NULL;
-    Loss *copy = arena_copy(arena, losses, sizeof *losses);
-    copy->next = losses_through(arena, losses->next, loc, into);
+static bool ends_in(const Loss *loss, const Decl *into) { return loss->path && loss->path->into == into; }
+
+static const LossStep *step_into(Arena *arena, const LossStep *path, Loc loc, const Decl *into) {
     LossStep *step = arena_new(arena, LossStep);
-    *step = (LossStep){losses->path, loc, into};
-    copy->path = step;
-    return copy;
+    *step = (LossStep){path, loc, into};
+    return step;
+}
+
+/* A value that is in the variable already goes no further: a sum that loses something in each of n terms costs n,
+ * not its square. */
+static const Loss *losses_through(Arena *arena, const Loss *losses, Loc loc, const Decl *into) {
+    const Loss *rest = losses; /* from here on all are there */
+    for (const Loss *loss = losses; loss; loss = loss->next)
+        if (!ends_in(loss, into)) rest = loss->next;
+    const Loss *first = rest, **at = &first;
+    for (const Loss *loss = losses; loss != rest; loss = loss->next) {
+        Loss *copy = arena_copy(arena, loss, sizeof *loss);
+        if (!ends_in(loss, into)) copy->path = step_into(arena, loss->path, loc, into);
+        *at = copy;
+        at = &copy->next;
+    }
+    *at = rest;
+    return first;
 }
 
 const Flow *flow_through(Arena *arena, const Flow *flow, Loc loc, const Decl *into) {
     if (!flow) return NULL;
-    if (flow->nparts == 0)
-        return flow->losses ? flow_make(arena, flow->carries, losses_through(arena, flow->losses, loc, into))
-                            : flow;
+    if (flow->nparts == 0) {
+        const Loss *losses = losses_through(arena, flow->losses, loc, into);
+        return losses == flow->losses ? flow : flow_make(arena, flow->carries, losses);
+    }
     Flow *copy = new_parts(arena, flow->nparts);
     for (int i = 0; i < flow->nparts; i++) copy->parts[i] = flow_through(arena, flow->parts[i], loc, into);
     return copy;

@@ -354,8 +354,9 @@ static void check_accessor_params(Checker *c, const Decl *func, const FuncSig *s
     const char *name = sets ? "set" : func->flavour == FUNC_get ? "get" : "ref";
     Loc loc = func->params.at[func->params.count > 1 && sets ? 1 : 0]->loc;
     report(c, DIAG_accessor_params, loc, name,
-           sets ? format_text(c->arena, "one parameter, the new value, of type '%s'", type_str(c, owner->type))
-                : "no parameters");
+           sets
+               ? format_text(c->arena, "one parameter, the new value, of type '%s'", type_str(c, owner->type))
+               : "no parameters");
 }
 
 static void header_of_func(Checker *c, Decl *func) {

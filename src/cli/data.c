@@ -420,8 +420,7 @@ static ExitStatus read_data(Elements *elements, const char *name, const char *te
     if (*text == 0) return cli_misuse("no data for '%s': write 1,2.5,3 or zeros:16 or @FILE", name);
     if (*text == '@' && cli_ends_with(text + 1, ".npy")) return read_array(elements, name, text + 1, out);
     if (*text == '@' && cli_ends_with(text + 1, ".csv")) return read_table(elements, name, text + 1, out);
-    if (*text == '@' && picture_is_only_that(text + 1))
-        return data_no_picture(name, text + 1);
+    if (*text == '@' && picture_is_only_that(text + 1)) return data_no_picture(name, text + 1);
     if (*text == '@') return read_file(elements, name, text + 1, out);
     FillKind kind = fill_kind(text);
     if (kind != FILL_COUNT) return read_fill(elements, name, kind, text, out);

@@ -50,7 +50,8 @@ static ExitStatus unknown_command(const char *word) {
 }
 
 static ExitStatus run_help(char **args, int count) {
-    if (count == 0 || strcmp(args[0], "help") == 0 || strcmp(args[0], "version") == 0) { /* which have no options */
+    bool plain = count && (strcmp(args[0], "help") == 0 || strcmp(args[0], "version") == 0); /* no options */
+    if (count == 0 || plain) {
         help_general(stdout);
         return cli_flush(EXIT_fine);
     }
