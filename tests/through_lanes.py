@@ -25,6 +25,7 @@ THREADS = 28  # of a group: with 16 lanes, some are left over
 TYPES = {"float": 1, "float2": 2, "float3": 3, "float4": 4, "int": 1}
 FUNCTION = re.compile(r"^\[(?:Backward)?Differentiable\]\s*\n?(?:public\s+)?(float[234]?) (\w+)\(([^()]*)\)\s*\n?\{", re.M)
 CHECKED = re.compile(r"^// cmd: %slope check ", re.M)  # a program that is not made to be run
+ENDS_IN = 5  # seconds of the processor; what takes longer one item at a time does not end
 PARAM = re.compile(r"^\s*(?:no_diff )?(float[234]?|int) (\w+)\s*$")
 
 
@@ -34,6 +35,10 @@ def functions(text):
         found = [PARAM.match(param) for param in params.split(",")] if params.strip() else []
         if found and all(found):
             yield result, name, [(match[1], "no_diff" not in match[0] and match[1] != "int") for match in found]
+
+
+def has_kernels(text):
+    return not CHECKED.search(text) and any(functions(text))
 
 
 def kernel(number, result, name, params, threads=THREADS, rounds=0):
@@ -68,12 +73,12 @@ def data(chosen, size, path):
     path.write_text("\n".join(repr(value) for value in values))
 
 
-def outputs(suite, folder, source, number, outs, lanes, temporary, rounds, level="-O2"):
+def outputs(suite, folder, source, number, outs, lanes, temporary, rounds, level="-O2", seconds=None):
     command = [str(suite.slope), "run", str(source), "-I", str(folder), level, "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
                "--entry", f"lanes_kernel{number}", "--dispatch", str(1 if rounds else ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
     for buffer, _, _ in outs:
         command += ["--bind", f"{buffer}=zeros:{ITEMS}", "--print", buffer]
-    return run.execute(suite, command, folder)
+    return run.execute(suite, command, folder, seconds=seconds)
 
 
 def is_close(a, b):
@@ -118,13 +123,11 @@ def check(suite, path, widths, temporary, rounds):
     source = Path(temporary) / path.name
     kernels = [kernel(i, *function, rounds=rounds and ITEMS) for i, function in enumerate(functions(text))]
     at_once, one_by_one = ("rounds at once", "one round at a time") if rounds else ("items at once", "one item at a time")
-    if not kernels:
-        return problems, done, declined
     source.write_text(text + "\n" + "\n".join(made for made, _, _ in kernels))
     for number, (_, outs, size) in enumerate(kernels):
         data(random.Random(number), size, Path(temporary) / "in.csv")
         written = ITEMS * sum(TYPES[kind] for _, kind, _ in outs)
-        one = outputs(suite, path.parent, source, number, outs, 1, temporary, rounds)
+        one = outputs(suite, path.parent, source, number, outs, 1, temporary, rounds, seconds=ENDS_IN)
         if one.status or one.trouble:
             continue  # a function that has no backward derivative, or one that does not end
         for width in widths:
@@ -147,7 +150,7 @@ def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16), rounds=False)
     """(number of kernels that agree, failures, remarks)"""
     suite = run.Suite(build)
     files = sorted(path for path in (run.HERE / "diff").rglob("*.slang") if "lib" not in path.parts)
-    files = [path for path in files[::share] if run.wanted(str(path), filters) and not CHECKED.search(path.read_text())]
+    files = [path for path in files if run.wanted(str(path), filters) and has_kernels(path.read_text())][::share]
 
     def one(path):
         with tempfile.TemporaryDirectory(prefix="slope-lanes-") as temporary:

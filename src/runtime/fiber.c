@@ -171,6 +171,7 @@ static bool set_fit(FiberSet *set, int count) {
 void fiber_set_free(FiberSet *set) {
     if (!set) return;
     for (int i = 0; i < set->count; i++) {
+        stack_forget_frames(set->fibers[i]->stack, set->stack_size);
         stack_unmap(set->fibers[i]->stack, set->stack_size);
         free(set->fibers[i]);
     }

@@ -23,7 +23,7 @@
 #endif
 
 enum { MIB = 1024 * 1024, LARGEST_RESERVE = 512 * 1024 };
-static const size_t kept_size = 8 * MIB; /* of a deep stack, between two calls */
+static const size_t kept_size = 8 * MIB; /* of a deep stack, between two calls: no frames are below it then */
 
 struct DeepStack {
     ucontext_t start, back;
@@ -73,7 +73,6 @@ char *stack_map(size_t size) {
 
 void stack_unmap(char *stack, size_t size) {
     size_t guard = page_size();
-    stack_forget_frames(stack, size);
     munmap(stack - guard, guard + size);
 }
 
@@ -94,19 +93,24 @@ DeepStack *stack_new(size_t wanted) {
     return NULL;
 }
 
+static bool is_trimmed(const DeepStack *stack) { return stack->size >= 2 * kept_size; }
+
 void stack_free(DeepStack *stack) {
     if (!stack) return;
+    size_t used = is_trimmed(stack) ? kept_size : stack->size;
+    stack_forget_frames(stack->memory + stack->size - used, used);
     stack_unmap(stack->memory, stack->size);
     free(stack);
 }
 
 /* A call that went deep gives its memory back: one page tells, since frames leave something in it. */
 static void trim(DeepStack *stack) {
-    if (stack->size < 2 * kept_size) return;
+    if (!is_trimmed(stack)) return;
     size_t page = page_size();
     char *top = stack->memory + stack->size, *probe = top - kept_size;
     for (size_t i = 0; i < page; i++) {
         if (!probe[i]) continue;
+        stack_forget_frames(stack->memory, stack->size);
         madvise(stack->memory, (size_t)(probe + page - stack->memory), MADV_DONTNEED);
         return;
     }
