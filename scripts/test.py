@@ -197,14 +197,14 @@ def main():
         step_threads(tally, "build-gcc")
         interpreted = run.run_suite(run.Suite(ROOT / "build-gcc"), run.INTERPRETED, interpret=True, share=8)
         tally.step("programs, interpreted", *interpreted)
-        tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=16))
+        tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=24))
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12)
         tally.step("kernels with lanes", passed, failures)
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12, widths=(8,), rounds=True)
         tally.step("loops with lanes", passed, failures)
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
-        tally.step("programs as PTX", *through_ptx.run_all(ROOT / "build-gcc", share=3, level=0)[:2])
+        tally.step("programs as PTX", *through_ptx.run_all(ROOT / "build-gcc", share=6, level=0)[:2])
         if through_cuda.find_nvcc():
             tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=200))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc", coded=12))
@@ -220,7 +220,7 @@ def main():
             *([("debugger", functools.partial(debugger_test.run_all, ROOT / "build-gcc"))] if debugger_test.works() else []),
             ("installation", functools.partial(install_test.run_all, ROOT / "build-gcc"))])
     if [step_build(tally, started) for started in building][-1]:
-        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), with_compilers=8)
+        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), repeats_one_in=8)
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")

@@ -415,18 +415,21 @@ def mostly_interpreted(tests, coded):
     return out
 
 
-def without_compilers(tests, kept):
-    """Of the tests that give what Slope writes to a C compiler, which takes most of their time, one of so many."""
-    calling = [test for test in tests if isinstance(test.command, str) and CALLS_COMPILER.search(test.command)]
-    left_out = set(calling) - set(calling[::kept])
+def repeats(test):
+    """Does most of its time go to what other tests do as well: to a C compiler, or to gradcheck of what the suite runs anyway?"""
+    return test.name.endswith(":gradcheck") or isinstance(test.command, str) and bool(CALLS_COMPILER.search(test.command))
+
+
+def with_few_repeats(tests, one_in):
+    left_out = {test for i, test in enumerate(filter(repeats, tests)) if i % one_in}
     return [test for test in tests if test not in left_out]
 
 
 def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout, interpret=False, share=1, coded=1,
-              without=(), with_compilers=1):
+              without=(), repeats_one_in=1):
     """Runs what is wanted; returns how many passed and a list of (name, what went wrong)."""
     tests, failures = discover(suite)
-    tests = without_compilers([test for test in tests if not test.name.startswith(without)], with_compilers)
+    tests = with_few_repeats([test for test in tests if not test.name.startswith(without)], repeats_one_in)
     tests = mostly_interpreted(tests, coded)
     failures = [trouble for trouble in failures if wanted(trouble[0], filters)]
     units = [] if interpret else unit_names(suite)
