@@ -102,6 +102,7 @@ def main():
     parser.add_argument("--precision", choices=run.PRECISIONS, default="float", help="of the benchmarks")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    options.build = options.build.resolve()
     if options.programs:
         survey_programs(options)
     else:

@@ -68,12 +68,26 @@ def understood(command, flags):
     return ["-mcpu=native+nosve" if lacks and flag == "-mcpu=native" else flag for flag in flags] + tuned(command, flags)
 
 
+def without_gathers(command):
+    """Neither compiler knows that gathers are slow on some processors (src/emit/llvm/target.c names them); both can be told."""
+    if "clang" in command:
+        asked = subprocess.run([command, "-march=native", "-###", "-c", "-x", "c", "/dev/null"], capture_output=True, text=True).stderr
+        known, options = re.search(r'"-target-cpu" "([^"]+)"', asked), ["-mno-gather", "-mno-scatter"]
+    else:
+        asked = subprocess.run([command, "-march=native", "-Q", "--help=target"], capture_output=True, text=True).stdout
+        known, options = re.search(r"-march=\s+(\S+)", asked), ["-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather"]
+    slow = re.search(r"unwanted_features.*?\n}", (HERE.parent / "src/emit/llvm/target.c").read_text(), re.DOTALL)[0]
+    return options if known and f'"{known[1]}"' in slow else []
+
+
 def tuned(command, flags):
     """gcc tunes for no processor in particular where it does not know this one, as gcc 12 does not know those after Sapphire Rapids; the newest whose costs it has a table of is Ice Lake."""
-    if "gcc" not in command or "-march=native" not in flags or "avx512f" not in Path("/proc/cpuinfo").read_text():
+    if "-march=native" not in flags:
         return []
+    if "gcc" not in command or "avx512f" not in Path("/proc/cpuinfo").read_text():
+        return without_gathers(command)
     known = subprocess.run([command, *flags, "-Q", "--help=target"], capture_output=True, text=True).stdout
-    return ["-mtune=icelake-server"] if re.search(r"-mtune=\s+generic", known) else []
+    return ["-mtune=icelake-server"] if re.search(r"-mtune=\s+generic", known) else without_gathers(command)
 
 
 def for_generated(command):

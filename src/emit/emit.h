@@ -31,16 +31,17 @@ typedef struct EmitSpare {
 } EmitSpare;
 
 typedef struct EmitOptions {
-    int level;         /* 0 to 3, as -O0 to -O3 */
-    bool unchecked;    /* no range checks on buffers and arrays */
-    bool watch;        /* machine code in memory: indices out of range are told, by rt_outside */
-    EmitFloats floats; /* source code: strict asks the compiler for it; the rest is its own affair */
-    bool alone;        /* no two threads run it at a time: atomic sums are plain ones */
-    bool debug;        /* debug info: functions and lines */
-    bool sanitize;     /* machine code: every access is watched by the address sanitizer */
-    bool verify;       /* check LLVM's view of the module before it is optimised */
-    const char *cpu;   /* for files; NULL: this machine. Its features are all assumed. */
-    EmitSpare *spare;  /* of a session; NULL: nothing is left for the next */
+    int level;            /* 0 to 3, as -O0 to -O3 */
+    bool unchecked;       /* no range checks on buffers and arrays */
+    bool watch;           /* machine code in memory: indices out of range are told, by rt_outside */
+    EmitFloats floats;    /* source code: strict asks the compiler for it; the rest is its own affair */
+    bool alone;           /* no two threads run it at a time: atomic sums are plain ones */
+    bool debug;           /* debug info: functions and lines */
+    bool sanitize;        /* machine code: every access is watched by the address sanitizer */
+    bool verify;          /* check LLVM's view of the module before it is optimised */
+    const char *cpu;      /* for files; NULL: this machine. Its features are all assumed. */
+    const char *features; /* of that processor, where more is to be known than its name; NULL: none */
+    EmitSpare *spare;     /* of a session; NULL: nothing is left for the next */
 } EmitOptions;
 
 /* Milliseconds, added to what is there. */

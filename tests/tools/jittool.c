@@ -1,6 +1,6 @@
 /* Runs IR from text through the LLVM emitter, as the file itself says:
  *
- *   jittool [-O0..-O3 | -i] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--pass NAME] [--emit FORMAT [-o FILE]] FILE
+ *   jittool [-O0..-O3 | -i] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--pass NAME] [--emit FORMAT [-o FILE]] [--cpu NAME --features LIST] FILE
  *
  *   ; call: NAME ARG, ...           calls a function; prints its results, then its out and inout parameters after `|`
  *   ; dispatch: NAME X Y Z ARG, ... runs a kernel over that many groups
@@ -448,6 +448,8 @@ static bool read_options(Tool *tool, int argc, char **argv) {
         else if (strcmp(word, "-g") == 0) tool->options.debug = true;
         else if (strcmp(word, "--workers") == 0) tool->config.workers = atoi(next), i++;
         else if (strcmp(word, "--tape-limit") == 0) tool->config.tape_limit = strtoull(next, NULL, 10), i++;
+        else if (strcmp(word, "--cpu") == 0) tool->options.cpu = next, i++;
+        else if (strcmp(word, "--features") == 0) tool->options.features = next, i++;
         else if (strcmp(word, "--pass") == 0) tool->pass = next, i++;
         else if (strcmp(word, "--emit") == 0) tool->format = next, i++;
         else if (strcmp(word, "-o") == 0) tool->output = next, i++;

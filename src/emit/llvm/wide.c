@@ -464,6 +464,14 @@ static void fill_masked(Emitter *e, const Access *access, const Masked *masked, 
     LLVMSetCurrentDebugLocation2(e->builder, place);
 }
 
+static bool gathers_slowly(const Emitter *e) { return strstr(e->features, "+prefer-no-gather") != NULL; }
+
+/* Even so it is faster than a branch for each lane. */
+static void gather_nevertheless(Emitter *e, LLVMValueRef function) {
+    emit_string_attribute(e, function, "target-features",
+                          format_text(&e->arena, "%s,-prefer-no-gather,-prefer-no-scatter", e->features));
+}
+
 /* What is seldom called costs those who do not call it nothing. */
 static LLVMValueRef masked_function(Emitter *e, const Access *access, const Masked *masked) {
     LLVMValueRef function = LLVMGetNamedFunction(e->llvm, masked->name);
@@ -478,6 +486,7 @@ static LLVMValueRef masked_function(Emitter *e, const Access *access, const Mask
     emit_attribute(e, function, of_function, "nounwind", 0);
     emit_attribute(e, function, of_function, "noinline", 0);
     if (masked->in_turn) emit_attribute(e, function, of_function, "optsize", 0);
+    else if (gathers_slowly(e)) gather_nevertheless(e, function);
     fill_masked(e, access, masked, function);
     return function;
 }
@@ -496,6 +505,7 @@ static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef
 /* Numbers at equal distances, too, where registers are large: one instruction takes no longer than one for
  * each lane, and LLVM takes long to see which of those could be one. */
 static bool is_done_at_once(const Emitter *e, const Access *access, bool store) {
+    if (gathers_slowly(e)) return false;
     return has_instruction(e, access, store) && (!access->address.first || strstr(e->features, "+avx512f"));
 }
 
