@@ -156,9 +156,11 @@ static LLVMValueRef tanh_in_place(Emitter *e, const Type *shape, LLVMValueRef x)
     return emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
 }
 
-static bool is_in_place(const Emitter *e, unsigned op) {
-    return op == OP_tanh && !e->device && !emit_knows_vectors() && e->habits.fuses &&
-           e->options->level >= 3 && emit_floats(e) != EMIT_floats_strict;
+/* Where there are functions for vectors, those of floats are as fast. */
+static bool is_in_place(const Emitter *e, unsigned op, const Type *shape) {
+    return op == OP_tanh && !e->device && e->habits.fuses && e->options->level >= 3 &&
+           emit_floats(e) != EMIT_floats_strict &&
+           (type_bits(type_element(shape)) == 64 || !emit_knows_vectors());
 }
 
 static LLVMValueRef compute(Emitter *e, unsigned op, const Type *shape, LLVMValueRef *args, int nargs) {
@@ -166,8 +168,8 @@ static LLVMValueRef compute(Emitter *e, unsigned op, const Type *shape, LLVMValu
     LLVMTypeRef type = LLVMTypeOf(args[0]);
     LLVMValueRef at_once =
         is_of_lanes(e, shape) && op_is_elementary(op) ? emit_lanes_call(e, name, args, nargs) : NULL;
+    if (is_in_place(e, op, shape)) return tanh_in_place(e, shape, args[0]);
     if (at_once) return at_once;
-    if (is_in_place(e, op)) return tanh_in_place(e, shape, args[0]);
     if (!intrinsic && shape->kind == TYPE_vector) return call_by_lane(e, name, shape, args, nargs);
     LLVMValueRef call = intrinsic ? emit_intrinsic(e, intrinsic, &type, 1, args, nargs)
                                   : call_library(e, name, type, args, nargs);
