@@ -646,8 +646,8 @@ bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the
 bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
 const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
 bool loop_adds_freely(const Inst *loop, int index);  /* is the carried value a sum that has no order? */
-bool inst_goes_ways(
-    const Inst *inst); /* a choice of a number in a loop that goes ways: a branch does better */
+/* A choice of a number in a loop that goes ways (min and max, too): a branch does better. */
+bool inst_goes_ways(const Inst *inst);
 int inst_loops_around(const Inst *inst);
 typedef struct LoopJumps {
     Arena *arena;

@@ -34,7 +34,8 @@ bool loop_adds_freely(const Inst *loop, int index) {
 }
 
 bool inst_goes_ways(const Inst *inst) {
-    if (inst->op != OP_select || !type_is_float(inst->results[0]->type)) return false;
+    bool chooses = inst->op == OP_select || inst->op == OP_min || inst->op == OP_max;
+    if (!chooses || !type_is_float(inst->results[0]->type)) return false;
     const Inst *loop = inst_loop_around(inst);
     return loop && loop->hints.ways;
 }

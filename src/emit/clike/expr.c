@@ -361,13 +361,15 @@ static Value negation(Printer *p, const Type *type, const Value *args) {
     return of_bits(p, type, clike_infix(p, wide, "-", LEVEL_sum));
 }
 
-static Value extreme(Printer *p, const Type *type, const Value *args, bool greater) {
+static Value extreme(Printer *p, const Type *type, const Value *args, const Inst *inst, bool greater) {
     const char *name = greater ? "max" : "min";
     bool is_number = type->kind == TYPE_float || type->kind == TYPE_double;
     if (is_number && is_steered(p)) {
-        clike_helper(p, "SLOPE_LACKS_FMAX");
-        return clike_call(p, clike_helper(p, clike_format(p, "slope_f%s_%s", name, clike_word(p, type))),
-                          args, 2);
+        bool goes_ways = inst && inst_goes_ways(inst);
+        clike_helper(p, goes_ways ? "SLOPE_LIKELY" : "SLOPE_LACKS_FMAX");
+        const char *how = goes_ways ? "way_" : "f";
+        return clike_call(
+            p, clike_helper(p, clike_format(p, "slope_%s%s_%s", how, name, clike_word(p, type))), args, 2);
     }
     if (type_is_float(type)) return library(p, clike_format(p, "f%s", name), type, args, 2);
     return clike_call(p, clike_helper(p, clike_format(p, "slope_%s_%s", name, clike_word(p, type))), args, 2);
@@ -517,8 +519,8 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_scale:
     case OP_ratio: return unless_zero(p, op, from, args, inst);
     case OP_neg: return negation(p, from, args);
-    case OP_min: return extreme(p, from, args, false);
-    case OP_max: return extreme(p, from, args, true);
+    case OP_min: return extreme(p, from, args, inst, false);
+    case OP_max: return extreme(p, from, args, inst, true);
     case OP_abs: return magnitude(p, from, args);
     case OP_and: return bitwise(p, from, args, "&", "&&");
     case OP_or: return bitwise(p, from, args, "|", "||");

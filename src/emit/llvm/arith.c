@@ -80,10 +80,24 @@ static LLVMValueRef magnitude(Emitter *e, const Inst *inst) {
     return type_is_signed(type) ? emit_intrinsic(e, "llvm.abs", &overload, 1, args, 2) : args[0];
 }
 
+/* The first as a rule. */
+static LLVMValueRef likely_choice(Emitter *e, LLVMValueRef condition, LLVMValueRef a, LLVMValueRef b) {
+    LLVMValueRef chosen = LLVMBuildSelect(e->builder, condition, a, b, "");
+    if (LLVMIsASelectInst(chosen)) LLVMSetMetadata(chosen, e->weight_kind, e->likely);
+    return chosen;
+}
+
+static LLVMValueRef extreme_by_ways(Emitter *e, LLVMValueRef a, LLVMValueRef b, bool greater) {
+    LLVMValueRef is_first = LLVMBuildFCmp(e->builder, greater ? LLVMRealOGT : LLVMRealOLT, a, b, "");
+    LLVMValueRef is_number = LLVMBuildFCmp(e->builder, LLVMRealORD, b, b, "");
+    return likely_choice(e, is_number, likely_choice(e, is_first, a, b), a);
+}
+
 static LLVMValueRef extreme(Emitter *e, const Inst *inst, bool greater) {
     const Type *type = inst->args[0]->type;
     LLVMTypeRef overload = emit_type(e, type);
     LLVMValueRef args[] = {emit_use(e, inst, 0), emit_use(e, inst, 1)};
+    if (!e->habits.has_extremes && inst_goes_ways(inst)) return extreme_by_ways(e, args[0], args[1], greater);
     const char *name = is_float(type)         ? (greater ? "llvm.maxnum" : "llvm.minnum")
                        : type_is_signed(type) ? (greater ? "llvm.smax" : "llvm.smin")
                                               : (greater ? "llvm.umax" : "llvm.umin");
@@ -222,10 +236,8 @@ static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
 
 static LLVMValueRef choice(Emitter *e, const Inst *inst) {
     LLVMValueRef condition = emit_use(e, inst, 0), a = emit_use(e, inst, 1), b = emit_use(e, inst, 2);
-    LLVMValueRef chosen = LLVMBuildSelect(e->builder, condition, a, b, "");
-    if (inst_goes_ways(inst) && !e->device && LLVMIsASelectInst(chosen))
-        LLVMSetMetadata(chosen, e->weight_kind, e->likely);
-    return chosen;
+    if (inst_goes_ways(inst) && !e->device) return likely_choice(e, condition, a, b);
+    return LLVMBuildSelect(e->builder, condition, a, b, "");
 }
 
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {

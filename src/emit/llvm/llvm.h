@@ -110,6 +110,7 @@ typedef struct FuncState {
 typedef enum StructRules { STRUCTS_unknown, STRUCTS_x86_64, STRUCTS_aarch64 } StructRules;
 
 typedef struct TargetHabits {
+    bool has_extremes;      /* the greater of two numbers, one of which may be none, in one instruction */
     bool has_round_even;    /* in one instruction: else it calls what not every C library has */
     bool fuses;             /* every processor of the kind has products that are fused with a sum */
     unsigned seldom_called; /* the convention of functions that leave almost all registers as they were */

@@ -171,7 +171,8 @@ TargetHabits target_habits(LLVMTargetMachineRef machine) {
          *features = LLVMGetTargetMachineFeatureString(machine);
     bool is_x86 = strncmp(triple, "x86_64", 6) == 0;
     bool is_arm = strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0;
-    TargetHabits habits = {.has_round_even = !is_x86 || strstr(features, "+sse4.1") != NULL,
+    TargetHabits habits = {.has_extremes = !is_x86,
+                           .has_round_even = !is_x86 || strstr(features, "+sse4.1") != NULL,
                            .fuses = is_arm || strstr(features, "+fma") != NULL,
                            .seldom_called = is_arm ? KEEPS_REGISTERS : LLVMCCallConv,
                            .row = strstr(features, "+avx512f") ? 64
