@@ -524,6 +524,11 @@ static void clean_flat_for_ad(void *user, Func *func) {
     clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
 }
 
+static bool take_behind_for_ad(void *user, Func *func) {
+    (void)user;
+    return opt_behind(func);
+}
+
 static void merge_for_ad(void *user, Func *func, const InstVec *calls, const ValVec *named) {
     (void)user;
     opt_cse_linear(func);
@@ -602,6 +607,7 @@ static void differentiate(Unit *unit) {
                        .clean = clean_for_ad,
                        .split = split_for_ad,
                        .clean_flat = clean_flat_for_ad,
+                       .take_behind = take_behind_for_ad,
                        .merge = merge_for_ad,
                        .after = show_stage,
                        .stored = note_stored,

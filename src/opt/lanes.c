@@ -204,6 +204,7 @@ void lanes_clean(Func *copy) {
     opt_licm(copy);
     opt_simplify(copy);
     opt_dce(copy);
+    if (opt_behind(copy)) opt_simplify(copy);
     ir_resolve_func(copy);
 }
 

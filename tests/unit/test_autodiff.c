@@ -47,6 +47,7 @@ static const Row rows[OP_COUNT] = {
 /* ---- a module */
 
 static void leave_alone(void *user, Func *func) { (void)user, (void)func; }
+static bool find_nothing(void *user, Func *func) { return (void)user, (void)func, false; }
 static void inline_nothing(void *user, Func *func,
                            bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user, (void)func, (void)may, (void)may_user;
@@ -71,6 +72,7 @@ static Ad new_ad(void) {
                            .clean = leave_alone,
                            .split = leave_whole,
                            .clean_flat = leave_alone,
+                           .take_behind = find_nothing,
                            .merge = leave_unmerged}};
 }
 
