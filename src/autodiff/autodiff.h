@@ -49,8 +49,9 @@ typedef struct AdConfig {
     void (*split)(void *user, Func *func,
                   bool params);                 /* sroa; also of parameters by address, but for arrays */
     void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
-    bool (*take_behind)(void *user,
-                        Func *func); /* flat code: what loops do as they are left is done behind them */
+    /* Flat code: what loops do as they are left is done behind them, what a way decides on that way. True: it
+     * changed. */
+    bool (*straighten)(void *user, Func *func);
     /* A linearized function: primal values that are there twice, and what leads nowhere, but for calls and
      * values that are named elsewhere. */
     void (*merge)(void *user, Func *func, const InstVec *calls, const ValVec *named);

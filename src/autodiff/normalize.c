@@ -203,7 +203,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad_flatten(ad, copy, f, true);
     if (normal) pass_references_by(ad, f->flat);
     ad->config.clean_flat(ad->config.user, f->flat);
-    if (normal && ad->config.take_behind(ad->config.user, f->flat))
+    if (normal && ad->config.straighten(ad->config.user, f->flat))
         ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_choose_by_number(ad, f)) ad->config.clean_flat(ad->config.user, f->flat);
     if (normal && ad_do_by_cases(ad, f->flat)) ad->config.clean_flat(ad->config.user, f->flat);

@@ -524,9 +524,10 @@ static void clean_flat_for_ad(void *user, Func *func) {
     clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
 }
 
-static bool take_behind_for_ad(void *user, Func *func) {
+static bool straighten_for_ad(void *user, Func *func) {
     (void)user;
-    return opt_behind(func);
+    bool changed = opt_behind(func);
+    return opt_decide(func) || changed;
 }
 
 static void merge_for_ad(void *user, Func *func, const InstVec *calls, const ValVec *named) {
@@ -607,7 +608,7 @@ static void differentiate(Unit *unit) {
                        .clean = clean_for_ad,
                        .split = split_for_ad,
                        .clean_flat = clean_flat_for_ad,
-                       .take_behind = take_behind_for_ad,
+                       .straighten = straighten_for_ad,
                        .merge = merge_for_ad,
                        .after = show_stage,
                        .stored = note_stored,

@@ -52,6 +52,7 @@ bool opt_scalars(Func *func);     /* scalars.c: short vectors become scalars */
 bool opt_pack(Func *func);        /* pack.c: no memory is seen as another type */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
 bool opt_behind(Func *func);      /* behind.c: what is done as a loop is left is done behind it */
+bool opt_decide(Func *func);      /* decided.c: what a way decides is decided on that way */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values ... */
 bool opt_ssa_flat(Func *func);    /* ssa.c: ... but for vectors */
 bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */

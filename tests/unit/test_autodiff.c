@@ -72,7 +72,7 @@ static Ad new_ad(void) {
                            .clean = leave_alone,
                            .split = leave_whole,
                            .clean_flat = leave_alone,
-                           .take_behind = find_nothing,
+                           .straighten = find_nothing,
                            .merge = leave_unmerged}};
 }
 
