@@ -77,7 +77,12 @@ def without_gathers(command):
         asked = subprocess.run([command, "-march=native", "-Q", "--help=target"], capture_output=True, text=True).stdout
         known, options = re.search(r"-march=\s+(\S+)", asked), ["-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather"]
     slow = re.search(r"unwanted_features.*?\n}", (HERE.parent / "src/emit/llvm/target.c").read_text(), re.DOTALL)[0]
-    return options if known and f'"{known[1]}"' in slow else []
+    return options if known and f'"{known[1]}"' in slow and understands(command, options) else []
+
+
+def understands(command, options):
+    """clang knows of gathers that are not wanted since version 17."""
+    return subprocess.run([command, *options, "-fsyntax-only", "-x", "c", "/dev/null"], capture_output=True).returncode == 0
 
 
 def tuned(command, flags):
