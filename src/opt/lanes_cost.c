@@ -12,7 +12,7 @@
  *     arithmetic                       once for each register
  *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better (2.5 times
  *                                      with registers of 512 bits, which are saved meanwhile): lgamma, with registers of 128 bits more, and most of those for double; pow for
- *                                      each lane, with registers of 512 bits half
+ *                                      each lane, with registers of 512 bits 0.75 times: half, and some numbers take a slow way
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
@@ -182,7 +182,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
     if (is_done_apart(lanes, inst))
         return parts * cost * lanes->width * (has_wide_registers(lanes) ? 2.5 : 1.05);
-    if (inst->op == OP_pow) return parts * cost * lanes->width * 0.5;
+    if (inst->op == OP_pow) return parts * cost * lanes->width * 0.75;
     if (op_is_elementary(inst->op))
         return parts * cost * wide * (inst->op == OP_exp && !gathers(lanes) ? 2.9 : 2.4);
     return parts * cost * wide;

@@ -331,7 +331,11 @@ static void lane_in_double(Text *t, int i) {
 
 static void lane_logarithm(Text *t, int i) { text_printf(t, "%%x%d = log1p %%x%d\n", i, i - 1); }
 
-static void lane_power(Text *t, int i) { text_printf(t, "%%x%d = pow %%x%d, %%x0\n", i, i - 1); }
+/* A power, which vectors have, and tangents. */
+static void lane_power(Text *t, int i) {
+    if (i == 1) text_printf(t, "%%x1 = pow %%x0, %%x0\n");
+    else text_printf(t, "%%x%d = tanh %%x%d\n", i, i - 1);
+}
 
 /* A nest of short loops over an array, which is written out. */
 static void lane_nest(Text *t, int i) {
@@ -565,7 +569,7 @@ static void loops_get_lanes_by_what_llvm_does(void **state) {
     (void)state;
     static const LaneCase cases[] = {
         {lane_distant, 4, {8, 16, 1}, NULL},
-        {lane_power, 3, {1, 1, 16}, slow},
+        {lane_power, 3, {8, 16, 16}, NULL},
         {lane_nest, 2, {1, 1, 16}, slow},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
