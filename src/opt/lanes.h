@@ -36,20 +36,21 @@ typedef struct Reach {
 typedef struct Rounds {
     Func *func; /* the loop stands in, with nothing else that does much */
     Inst *loop;
-    uint8_t *kinds;                /* by carried value: CarriedKind */
-    int64_t *steps;                /* of counters, from a round to the next */
-    int ncounters, nsums;          /* parameters of `from` */
-    Val **outside;                 /* by parameter: what it is in `func`; NULL: it differs between rounds */
-    const struct Captured *params; /* by parameter of `func` */
-    InstVec tail;                  /* what is done one round after the other, behind the rest */
-    ValVec given;                  /* what a round computes for it; behind the sums, `from` returns them */
-    bool is_derivative;            /* `func` was a part of one */
-    bool keeps_checks;             /* as it was, where one round is done at a time */
-    double done_alone;             /* lanes_done_beside_calls */
-    Inst *before;                  /* what stands before the loop, and ... */
-    Val **initial;                 /* ... what it began with, as it was */
-    double code_elsewhere, code_added; /* in all functions, and to loops that were widened before */
-    double at_most;                    /* rounds that there will be, in all that is run */
+    uint8_t *kinds;                 /* by carried value: CarriedKind */
+    int64_t *steps;                 /* of counters, from a round to the next */
+    int ncounters, nsums;           /* parameters of `from` */
+    Val **outside;                  /* by parameter: what it is in `func`; NULL: it differs between rounds */
+    const struct Captured *params;  /* by parameter of `func` */
+    InstVec tail;                   /* what is done one round after the other, behind the rest */
+    ValVec given;                   /* what a round computes for it; behind the sums, `from` returns them */
+    bool is_derivative;             /* `func` was a part of one */
+    bool is_left;                   /* LLVM does several at once, if it sees all of a round */
+    bool keeps_checks;              /* as it was, where one round is done at a time */
+    double done_alone;              /* lanes_done_beside_calls */
+    Inst *before;                   /* what stands before the loop, and ... */
+    Val **initial;                  /* ... what it began with, as it was */
+    double code_around, code_added; /* lanes_code_around, and to loops of the function before */
+    double at_most;                 /* rounds that there will be, in all that is run */
     VEC(Val *)
     apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
     VEC(Reach) reaches;
@@ -148,13 +149,20 @@ bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst);
 /* So many rounds at once, by vectors of LLVM's around calls of elementary functions, which are done one by
  * one. */
 double lanes_done_beside_calls(const Lanes *lanes);
-bool lanes_are_left_to_others(const Lanes *lanes);  /* LLVM does several rounds of such a loop at once */
+bool lanes_are_left_to_others(const Lanes *lanes); /* LLVM does several rounds of such a loop at once */
+bool lanes_are_vectors_alone(
+    const Lanes *lanes); /* so it does, of those with functions that it has for them, too */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
 bool lanes_half_is_enough(const Lanes *lanes);
 bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function that was made */
 double lanes_code_added(const Lanes *lanes); /* ... which is this much */
 double lanes_code_alone(const Inst *inst);   /* of what is compiled without lanes */
 bool lanes_are_too_much(const Lanes *lanes); /* ... even if they are asked for */
+
+/* ---- lanes_around.c */
+typedef struct Around Around;
+Around *lanes_around(Arena *scratch, Func *const *funcs, int count);
+double lanes_code_around(const Around *around, const Func *func); /* that is compiled with it anyway */
 
 /* ---- lanes_often.c */
 typedef struct Often Often;

@@ -11,7 +11,8 @@
  *     the same for all lanes           once
  *     arithmetic                       once for each register
  *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better (2.5 times
- *                                      with registers of 512 bits, which are saved meanwhile): lgamma and pow, with registers of 128 bits more, and most of those for double
+ *                                      with registers of 512 bits, which are saved meanwhile): lgamma, with registers of 128 bits more, and most of those for double; pow for
+ *                                      each lane, with registers of 512 bits 0.75 times: half, and some numbers take a slow way
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
@@ -38,12 +39,13 @@
  * of five gain 0.6 to 1.6 times what is estimated. Lanes are used where they seem to be 1.5 times as fast
  * with registers of 128 bits (1.75 for rounds of a loop, unless most numbers are doubles; 1.35 where nothing
  * but a function that LLVM has not for vectors keeps it from making them), 1.7 with larger ones, and twice
- * 1.75 (1.25 times for doubles, three times 1.7 with larger registers) for rounds that keep something for a
- * reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not
- * known how much is kept, 2.4 times where items have other elements of their arrays), and where there is
- * enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that
- * seems to be almost twice as long, half as many lanes are tried, as long as they fill half a register, and
- * then none. It is counted in instructions of scalars:
+ * 1.75 (1.25 times for doubles, three times 1.7 with 256 bits) for rounds that keep something for a reverse
+ * pass, read it, or have such nests over arrays (with larger registers three times where it is not known how
+ * much is kept, 2.4 times where items have other elements of their arrays), and where there is enough to do,
+ * if that is known (of loops: lanes_often.c), to make up for the time to compile them. With 512 bits, such
+ * rounds are like others: LLVM has either all of them in vectors of several rounds (below), or no more than a
+ * row of one. If to compile them seems to take almost twice as long, half as many lanes are tried, as long as
+ * they fill half a register, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
  *     a value of all lanes             half for each register
@@ -53,12 +55,15 @@
  *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
  *
  * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than
- * before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of 512
- * bits, 1.25 times for the fewest lanes with those of 128) as 200, all functions that are compiled, and 100
- * for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There,
- * elementary functions are 8 more. Found by compiling benchmarks and functions of tests/diff: a unit takes
+ * before, and all that is made for lanes comes on top. That may be as much (1.25 times for the fewest lanes
+ * with registers of 128 bits; with those of 512, 0.65 times as often as the loop seems to be faster, 1.1 to
+ * 2.5) as 230, all functions that are compiled with the loop anyway (lanes_around.c), and 100 for each loop in
+ * them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions
+ * are 8 more. Found by compiling benchmarks and functions of tests/diff: a unit takes
  * LLVM 0.03 to 0.15 ms in lanes, 0.08 else, so that the whole may be 2.5 times as long where it is least. */
 #include "opt/lanes.h"
+
+#include <math.h>
 
 typedef struct Cost {
     double alone, together; /* of an item, of all lanes */
@@ -151,8 +156,8 @@ static bool is_done_apart(const Lanes *lanes, const Inst *inst) {
     bool is_small = lanes->options->register_bits <= 128 && op_is_elementary(inst->op);
     switch ((Op)inst->op) {
     case OP_rem:
-    case OP_lgamma:
-    case OP_pow: return true;
+    case OP_lgamma: return true;
+    case OP_pow: return !has_wide_registers(lanes);
     case OP_hypot:
     case OP_erf:
     case OP_erfc:
@@ -177,6 +182,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
     if (is_done_apart(lanes, inst))
         return parts * cost * lanes->width * (has_wide_registers(lanes) ? 2.5 : 1.05);
+    if (inst->op == OP_pow) return parts * cost * lanes->width * 0.75;
     if (op_is_elementary(inst->op))
         return parts * cost * wide * (inst->op == OP_exp && !gathers(lanes) ? 2.9 : 2.4);
     return parts * cost * wide;
@@ -408,10 +414,12 @@ double lanes_done_beside_calls(const Lanes *lanes) {
  *
  *     elementary functions             27, 38
  *     quotients, roots                 5, 18
- *     numbers at distances             1, 15
+ *     numbers at distances, what is kept for a reverse pass, or read there
+ *                                      1, 15
  *     all else                         1, 1
  *
- * and 1.23 times as fast is enough: the others were 0.8 to 1.2 times as fast. */
+ * and 1.23 times as fast is enough: the others were 0.8 to 1.2 times as fast. What is kept or read in some
+ * rounds only, and sums into one place, it does one at a time. */
 
 static bool has_vectors_by_llvm(Op op) {
     return op == OP_sin || op == OP_cos || op == OP_exp || op == OP_log;
@@ -421,11 +429,26 @@ static bool is_quotient_or_root(const Inst *inst) {
     return op_is_quotient_or_root(inst->op) && type_is_float(type_element(inst->results[0]->type));
 }
 
+/* What a round keeps for a reverse pass, or reads there: each has its place on the tape, at equal distances. */
+static bool is_kept(const Inst *inst) {
+    return (inst->op == OP_tape_store || inst->op == OP_tape_load) && !lanes_tape(inst);
+}
+
+static bool is_one_kept(const void *user, const Inst *inst) {
+    (void)user;
+    return is_kept(inst);
+}
+
+static bool keeps_something(const Lanes *lanes) {
+    return lanes->rounds && region_find(lanes->from->body, is_one_kept, NULL);
+}
+
 static Cost cost_in_vectors(const Lanes *lanes, const Inst *inst) {
     if (!lanes_varies_here(lanes, inst)) return (Cost){0};
     if (op_is_elementary(inst->op)) return (Cost){27, 38};
     if (is_quotient_or_root(inst)) return (Cost){5, 18};
     if (op_has(inst->op, OP_ELEMENTWISE)) return (Cost){1, 1};
+    if (is_kept(inst)) return (Cost){1, 15};
     if (inst->op != OP_load && inst->op != OP_store) return (Cost){0};
     Val *address = ir_resolve(inst->args[0]);
     return (Cost){1, lanes_is_spread(address) || lanes_step_of_address(lanes, address) == STEP_one ? 1 : 15};
@@ -452,17 +475,29 @@ static Cost cost_of_vectors(const Lanes *lanes, const Region *region) {
     return all;
 }
 
+/* It is not kept in every round, or added to one place in memory, or nothing that LLVM has for vectors. */
 static bool is_without_vectors(const void *user, const Inst *inst) {
-    (void)user;
-    return op_is_elementary(inst->op) && !has_vectors_by_llvm(inst->op);
+    const Lanes *lanes = user;
+    if (is_kept(inst)) return inst->parent != lanes->from->body;
+    if (inst->op == OP_atomic)
+        return lanes_step_of_address(lanes, ir_resolve(inst->args[0])) == STEP_same ||
+               !is_own_sum(lanes->options, inst);
+    if (op_is_elementary(inst->op)) return !has_vectors_by_llvm(inst->op);
+    return lanes_is_left_to_lanes(lanes->options, inst);
 }
 
-/* Does LLVM do all of a round by vectors, so that wider registers are what is gained? */
-static bool is_done_by_vectors(const Lanes *lanes) {
+/* Does LLVM do all of a round by vectors? What is summed up in order hinders it; where that is done for a
+ * reverse pass, nobody uses the sum. */
+bool lanes_are_vectors_alone(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
-    if (!rounds || !has_wide_registers(lanes) || rounds->ncounters + rounds->nsums < rounds->loop->nargs)
-        return false;
-    return !left_to_lanes(lanes).found && !region_find(lanes->from->body, is_without_vectors, NULL);
+    bool has_order = rounds->ncounters + rounds->nsums < rounds->loop->nargs;
+    if (rounds->keeps_checks || (has_order && !keeps_something(lanes))) return false;
+    return !region_find(lanes->from->body, is_without_vectors, lanes);
+}
+
+/* ... so that wider registers are what is gained? */
+static bool is_done_by_vectors(const Lanes *lanes) {
+    return lanes->rounds && has_wide_registers(lanes) && lanes_are_vectors_alone(lanes);
 }
 
 static bool gains_by_width(const Lanes *lanes) {
@@ -609,10 +644,14 @@ static double code_of_wide(const Lanes *lanes) {
     return amount.code;
 }
 
-/* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. */
+/* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. Wide
+ * registers gain much more: then a loop over data may take longer to compile. */
 static double most_code(const Lanes *lanes) {
+    static const double LEAST = 1.1, OF_GAIN = 0.65, MOST = 2.5;
     bool is_least = !gathers(lanes) && lanes->width == lanes_least_width(lanes);
-    return has_wide_registers(lanes) ? 1.1 : is_least ? 1.25 : 1;
+    if (!has_wide_registers(lanes)) return is_least ? 1.25 : 1;
+    Cost cost = cost_of_all(lanes);
+    return fmin(fmax(OF_GAIN * lanes->width * cost.alone / cost.together, LEAST), MOST);
 }
 
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among
@@ -622,7 +661,7 @@ bool lanes_take_long(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
     if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
-    return wide + rounds->code_added > most_code(lanes) * (FOR_LOOPS + rounds->code_elsewhere);
+    return wide + rounds->code_added > most_code(lanes) * (FOR_LOOPS + rounds->code_around);
 }
 
 double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes); }
@@ -650,10 +689,9 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
 
 static bool is_vector_alone(const void *user, const Inst *inst) {
     (void)user;
-    bool keeps = (inst->op == OP_tape_store || inst->op == OP_tape_load) && !lanes_tape(inst);
     bool is_array =
         inst->op == OP_elem && !val_is_const(ir_resolve(inst->args[1])) && lanes_is_spread(inst->results[0]);
-    return keeps || (is_array && inst_is_in_written_out(inst));
+    return is_kept(inst) || (is_array && inst_is_in_written_out(inst));
 }
 
 /* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or
@@ -699,9 +737,10 @@ static double least_gain(const Lanes *lanes) {
     double least = gathers(lanes)  ? 1.7
                    : lanes->rounds ? least_gain_of_rounds(lanes, in_pairs && !has_vectors)
                                    : 1.5;
-    double alone = gathers(lanes) ? 3
-                   : in_pairs     ? 1.25
-                                  : 2; /* the fewer numbers a register has, the less LLVM takes at once */
+    double alone = has_wide_registers(lanes) ? 1
+                   : gathers(lanes)          ? 3
+                   : in_pairs                ? 1.25
+                              : 2; /* the fewer numbers a register has, the less LLVM takes at once */
     double own = gathers(lanes) ? least_gain_of_own(lanes) : 1;
     least = has_vectors ? alone * least : least;
     return own > least ? own : least;

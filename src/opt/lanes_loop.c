@@ -17,11 +17,6 @@
 
 enum { MOST_INLINED = 4000, LEAST_ROUNDS = 16 };
 
-/* Of all functions, as lanes_cost.c counts it. */
-typedef struct Code {
-    double all, added;
-} Code;
-
 /* Of a loop that is a function, too. */
 typedef struct Outline {
     struct Loops *loops;
@@ -37,10 +32,12 @@ typedef struct Loops {
     const LaneRemarks *remarks;
     Memory memory;
     Arena *scratch;
-    Map sizes; /* Func -> its size plus one, with all that it calls */
-    Code *code;
+    Map sizes;    /* Func -> its size plus one, with all that it calls */
+    double added; /* code, to its loops */
     Often *often;
+    const Around *around;
     VEC(Outline *) done;
+    InstVec left; /* loops of which LLVM does several rounds at once, as soon as it sees all of a round */
 } Loops;
 
 /* ---- whether to try */
@@ -245,6 +242,7 @@ static void choose_width(Lanes *lanes) {
     if (lanes_are_left_to_others(lanes)) lanes_decline(lanes, NULL, "it is left to LLVM");
     else if (lanes->width < 4) lanes_decline(lanes, NULL, "fewer than four rounds fit");
     else if (lanes_not_worth_it(lanes)) lanes_decline(lanes, NULL, lanes_not_worth_it(lanes));
+    lanes->rounds->is_left = lanes->why && lanes_are_vectors_alone(lanes);
 }
 
 static void make_wide(Lanes *lanes) {
@@ -320,8 +318,8 @@ static bool try_loop(Loops *loops, Inst *loop) {
     bool is_derivative = func_is_derivative(loops->func);
     Rounds rounds = {.is_derivative = is_derivative,
                      .keeps_checks = opt_calls_keep_checks(loop, loops->options->register_bits > 128),
-                     .code_elsewhere = loops->code->all,
-                     .code_added = loops->code->added,
+                     .code_around = lanes_code_around(loops->around, loops->func),
+                     .code_added = loops->added,
                      .at_most = lanes_rounds_at_most(loops->often, loop)};
     Lanes lanes = {.module = module,
                    .scratch = arena_scratch(module->arena),
@@ -334,7 +332,8 @@ static bool try_loop(Loops *loops, Inst *loop) {
     bool done = !lanes.why;
     if (done) vec_push(loops->scratch, &loops->done, outline);
     else func_forget(outline->func);
-    if (done) loops->code->added += lanes_code_added(&lanes);
+    if (rounds.is_left) vec_push(loops->scratch, &loops->left, loop);
+    if (done) loops->added += lanes_code_added(&lanes);
     tell(loops, loop, done ? lanes.width : 1, lanes.why, done ? 0 : lanes.where);
     arena_free(lanes.scratch);
     return done;
@@ -362,30 +361,44 @@ static void replace_all(const Loops *loops) {
     if (loops->done.count) ir_resolve_func(loops->func);
 }
 
-static void count_inst(void *user, Inst *inst) { ((Code *)user)->all += lanes_code_alone(inst); }
+static bool is_in_left(void *user, const Func *callee, const Inst *call) {
+    const Loops *loops = user;
+    (void)callee;
+    for (const Region *region = call->parent; region->owner; region = region->owner->parent)
+        for (int i = 0; i < loops->left.count; i++)
+            if (loops->left.at[i] == region->owner) return true;
+    return false;
+}
+
+/* LLVM would not copy what others call, too, and then does one round at a time. */
+static bool take_in(Loops *loops) {
+    if (loops->left.count == 0) return false;
+    return opt_inline(
+        loops->func,
+        (InlinePolicy){.max_size = MOST_INLINED, .may = is_in_left, .user = loops, .any_form = true});
+}
 
 bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, const LaneRemarks *remarks) {
     bool changed = false;
-    Code code = {0};
     if (count == 0) return false;
-    for (int i = 0; i < count; i++) region_walk(funcs[i]->body, count_inst, &code);
     Arena *scratch = arena_scratch(funcs[0]->module->arena);
     Loops *loops = arena_array(scratch, Loops, count);
     Often *often = lanes_often(scratch, funcs, count, options);
+    const Around *around = lanes_around(scratch, funcs, count);
     for (int i = 0; i < count; i++) {
         loops[i] = (Loops){.func = funcs[i],
                            .options = options,
                            .remarks = remarks,
                            .scratch = scratch,
-                           .code = &code,
-                           .often = often};
+                           .often = often,
+                           .around = around};
         if (!has_loop(funcs[i]->body)) continue;
         opt_memory_init(&loops[i].memory, scratch, funcs[i]);
         try_region(&loops[i], funcs[i]->body);
     }
     for (int i = 0; i < count; i++) {
         replace_all(&loops[i]);
-        changed |= loops[i].done.count > 0;
+        changed |= take_in(&loops[i]) || loops[i].done.count > 0;
     }
     arena_free(scratch);
     return changed;

@@ -331,6 +331,27 @@ static void lane_in_double(Text *t, int i) {
 
 static void lane_logarithm(Text *t, int i) { text_printf(t, "%%x%d = log1p %%x%d\n", i, i - 1); }
 
+/* A power, which vectors have, and tangents. */
+static void lane_power(Text *t, int i) {
+    if (i == 1) text_printf(t, "%%x1 = pow %%x0, %%x0\n");
+    else text_printf(t, "%%x%d = tanh %%x%d\n", i, i - 1);
+}
+
+/* A nest of short loops over an array, which is written out. */
+static void lane_nest(Text *t, int i) {
+    text_printf(t, "%%v%d = var float[4]\n%%q%d = elem %%v%d, 0\nstore %%q%d, %%x%d\n", i, i, i, i, i - 1);
+    text_printf(t, "%%n%d.2 = loop (%%n%d: int = 0) {\n%%m%d = lt %%n%d, 4\nyield %%m%d\n} do {\n", i, i, i,
+                i, i);
+    text_printf(t, "%%k%d.2 = loop (%%k%d: int = 1) {\n%%l%d = lt %%k%d, 4\nyield %%l%d\n} do {\n", i, i, i,
+                i, i);
+    text_printf(t, "%%e%d = elem %%v%d, %%n%d\n%%a%d = load %%e%d\n", i, i, i, i, i);
+    text_printf(t, "%%b%d = mul %%a%d, %%x%d\n%%f%d = elem %%v%d, %%k%d\nstore %%f%d, %%b%d\n", i, i, i - 1,
+                i, i, i, i, i);
+    text_printf(t, "%%k%d.1 = add %%k%d, 1\nyield %%k%d.1\n}\n", i, i, i);
+    text_printf(t, "%%n%d.1 = add %%n%d, 1\nyield %%n%d.1\n}\n", i, i, i);
+    text_printf(t, "%%g%d = elem %%v%d, 3\n%%x%d = load %%g%d\n", i, i, i, i);
+}
+
 static void lane_wave(Text *t, int i) { text_printf(t, "%%x%d = sin %%x%d\n", i, i - 1); }
 
 static void lane_quotient(Text *t, int i) {
@@ -421,7 +442,7 @@ enum { SIZES = 3 };
 
 typedef struct LaneCase {
     LaneStep step;
-    int count, elsewhere; /* steps, and instructions of what else there is */
+    int count; /* of steps */
     int widths[SIZES];
     const char *why; /* not more, with the smallest registers */
 } LaneCase;
@@ -465,11 +486,11 @@ static void keep_remark(void *user, const Func *func, const LaneRemark *remark) 
     if (first->width == 0) *first = *remark;
 }
 
-static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) {
+static LaneRemark lanes_among(const LaneCase *at, const LaneOptions *options, int others) {
     Text text = {.arena = &arena};
     text_printf(&text, "func @g(%%x: float) -> float export {\n%%v0 = add %%x, 1.0\n");
-    for (int i = 1; i <= at->elsewhere; i++) text_printf(&text, "%%v%d = mul %%v%d, %%x\n", i, i - 1);
-    text_printf(&text, "return %%v%d\n}\n", at->elsewhere);
+    for (int i = 1; i <= others; i++) text_printf(&text, "%%v%d = mul %%v%d, %%x\n", i, i - 1);
+    text_printf(&text, "return %%v%d\n}\n", others);
     write_lane_func(&text, 1);
     text_printf(&text, "%%n = loop (%%i: uint = 0:uint) {\n%%l = lt %%i, 1000:uint\nyield %%l\n} do {\n");
     write_item(&text, at);
@@ -479,6 +500,14 @@ static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) 
     funcs[0] = module->funcs.at[0];
     opt_lane_loops(funcs, 2, options, &(LaneRemarks){keep_remark, &remark});
     return remark;
+}
+
+static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) {
+    return lanes_among(at, options, 0);
+}
+
+static LaneRemark lanes_among_others(const LaneCase *at, const LaneOptions *options) {
+    return lanes_among(at, options, 400);
 }
 
 typedef LaneRemark (*LanesOf)(const LaneCase *at, const LaneOptions *options);
@@ -501,39 +530,37 @@ static const char slow[] = "several at once would hardly be faster",
 static void lanes_are_chosen_by_registers(void **state) {
     (void)state;
     static const LaneCase cases[] = {
-        {lane_arithmetic, 20, 0, {8, 16, 16}, NULL}, {lane_in_double, 6, 0, {4, 8, 16}, NULL},
-        {lane_logarithm, 4, 0, {1, 16, 16}, slow},   {lane_tangent, 4, 0, {8, 16, 16}, NULL},
-        {lane_anywhere, 3, 0, {1, 8, 16}, slow},     {lane_row, 4, 0, {8, 8, 16}, NULL},
-        {lane_row, 24, 0, {4, 4, 16}, NULL},         {lane_sum, 19, 0, {8, 16, 1}, NULL},
-        {lane_sum, 20, 0, {8, 16, 16}, NULL},
+        {lane_arithmetic, 20, {8, 16, 16}, NULL}, {lane_in_double, 6, {4, 8, 16}, NULL},
+        {lane_logarithm, 4, {1, 16, 16}, slow},   {lane_tangent, 4, {8, 16, 16}, NULL},
+        {lane_anywhere, 3, {1, 8, 16}, slow},     {lane_row, 4, {8, 8, 16}, NULL},
+        {lane_row, 24, {4, 4, 16}, NULL},         {lane_sum, 19, {8, 16, 1}, NULL},
+        {lane_sum, 20, {8, 16, 16}, NULL},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
         look_at_lanes(&cases[i], lanes_of_kernel, false);
 }
 
-/* The more there is to compile anyway, the more a loop may add. */
-static void loops_get_lanes_by_what_else_there_is(void **state) {
+/* It is no matter what else is compiled. */
+static void loops_get_lanes_by_what_they_are(void **state) {
     (void)state;
     static const LaneCase cases[] = {
-        {lane_arithmetic, 20, 0, {8, 16, 16}, NULL},
-        {lane_logarithm, 3, 0, {1, 16, 16}, slow},
-        {lane_row, 14, 0, {1, 8, 16}, slow},
-        {lane_row_and_arc, 14, 0, {8, 8, 16}, NULL},
-        {lane_distant_and_arc, 8, 0, {8, 16, 16}, NULL},
-        {lane_in_pairs, 12, 0, {4, 8, 16}, NULL},
-        {lane_in_pairs, 20, 0, {1, 8, 16}, slow},
-        {lane_row, 12, 100, {1, 8, 16}, slow},
-        {lane_row, 30, 0, {1, 1, 16}, slow},
-        {lane_row, 28, 100, {1, 4, 16}, slow},
-        {lane_row, 24, 400, {1, 8, 16}, slow},
-        {lane_row_and_root, 14, 0, {8, 8, 16}, NULL},
-        {lane_row_and_root, 27, 0, {4, 4, 16}, NULL},
-        {lane_row_and_root, 45, 0, {4, 1, 16}, NULL},
-        {lane_row_and_root, 90, 0, {1, 1, 1}, long_to_compile},
-        {lane_row_and_root, 45, 400, {4, 8, 16}, NULL},
+        {lane_arithmetic, 20, {8, 16, 16}, NULL},
+        {lane_logarithm, 3, {1, 16, 16}, slow},
+        {lane_row, 14, {1, 8, 16}, slow},
+        {lane_row_and_arc, 14, {8, 8, 16}, NULL},
+        {lane_distant_and_arc, 8, {8, 16, 16}, NULL},
+        {lane_in_pairs, 12, {4, 8, 16}, NULL},
+        {lane_in_pairs, 20, {1, 8, 16}, slow},
+        {lane_row, 30, {1, 1, 16}, slow},
+        {lane_row_and_root, 14, {8, 8, 16}, NULL},
+        {lane_row_and_root, 27, {4, 4, 16}, NULL},
+        {lane_row_and_root, 45, {4, 1, 16}, NULL},
+        {lane_row_and_root, 90, {1, 1, 16}, long_to_compile},
     };
-    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         look_at_lanes(&cases[i], lanes_of_loop, false);
+        look_at_lanes(&cases[i], lanes_among_others, false);
+    }
 }
 
 /* Of sines lanes do twice as many as LLVM does by itself; quotients, and what lies at distances, gain nothing
@@ -541,7 +568,9 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
 static void loops_get_lanes_by_what_llvm_does(void **state) {
     (void)state;
     static const LaneCase cases[] = {
-        {lane_distant, 4, 0, {8, 16, 1}, NULL},
+        {lane_distant, 4, {8, 16, 1}, NULL},
+        {lane_power, 3, {8, 16, 16}, NULL},
+        {lane_nest, 2, {1, 1, 16}, slow},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
         look_at_lanes(&cases[i], lanes_of_loop, false);
@@ -550,14 +579,14 @@ static void loops_get_lanes_by_what_llvm_does(void **state) {
 /* Those of one thread are plain, and LLVM makes those of several places at once. */
 static void sums_are_left_to_llvm_where_they_are_plain(void **state) {
     (void)state;
-    look_at_lanes(&(LaneCase){lane_sums, 1, 0, {8, 16, 16}, NULL}, lanes_of_loop, false);
-    look_at_lanes(&(LaneCase){lane_sums, 1, 0, {1, 1, 1}, NULL}, lanes_of_loop, true);
+    look_at_lanes(&(LaneCase){lane_sums, 1, {8, 16, 16}, NULL}, lanes_of_loop, false);
+    look_at_lanes(&(LaneCase){lane_sums, 1, {1, 1, 1}, NULL}, lanes_of_loop, true);
 }
 
 /* Each waits for the one before it. */
 static void sums_of_items_in_one_place_are_made_together(void **state) {
     (void)state;
-    look_at_lanes(&(LaneCase){lane_one_sum, 3, 0, {8, 16, 8}, NULL}, lanes_of_kernel, true);
+    look_at_lanes(&(LaneCase){lane_one_sum, 3, {8, 16, 8}, NULL}, lanes_of_kernel, true);
 }
 
 /* Sums that a kernel has for itself are as plain in the part that a loop becomes, and as little a reason for
@@ -593,7 +622,7 @@ static void groups_are_lanes_if_there_are_enough(void **state) {
         Text text = {.arena = &arena};
         LaneRemark remark = {0};
         tear_down(NULL), set_up(NULL);
-        write_kernel(&text, 1, &(LaneCase){lane_arithmetic, 20, 0, {0}, NULL});
+        write_kernel(&text, 1, &(LaneCase){lane_arithmetic, 20, {0}, NULL});
         opt_lanes(read_func(text.at),
                   &(LaneOptions){
                       .width = cases[i].wanted, .groups = cases[i].groups, .register_bits = 128, .wave = 32},
@@ -613,7 +642,7 @@ int main(void) {
         TEST(all_ways_must_count_alike),
         TEST(endless_loops_are_not_taken_for_finite),
         TEST(lanes_are_chosen_by_registers),
-        TEST(loops_get_lanes_by_what_else_there_is),
+        TEST(loops_get_lanes_by_what_they_are),
         TEST(loops_get_lanes_by_what_llvm_does),
         TEST(sums_are_left_to_llvm_where_they_are_plain),
         TEST(sums_of_items_in_one_place_are_made_together),
