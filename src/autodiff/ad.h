@@ -101,6 +101,7 @@ typedef struct AdFunc {
     struct AdFunc
         *round;  /* the function is a loop that carries one number with a derivative: a round of it; ... */
     int carried; /* ... which parameter and result that is */
+    bool has_own_tape;     /* calls that are made again in the reverse have a tape of their own */
     bool reversed_at_once; /* it is such a round: what it hands over is not kept */
     Made fwd;
     bool fwd_begun, fwd_made; /* between these, its body is not whole */

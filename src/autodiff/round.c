@@ -17,11 +17,17 @@
  * a time leaves the processor something to overlap, which the reverse of a single round, waiting for each of
  * its own values, does not.
  *
+ * A round that has loops itself keeps much, and has enough to overlap: it is run and reversed by itself. What
+ * it keeps is on a tape of its own, which is memory of a single round for whoever does several rounds at once:
+ * lanes then have rows there (opt/lanes_tape.c), and C and LLVM a local array, if it is small.
+ *
+ *   reversed:  for (i < n) { tape; context = round.pri(i, x, tape); round.prop(i, context, g, tape); }
+ *
  * Of loops in loops the innermost are split that are of this kind, so that nothing is run more than twice and
  * the rounds are short. */
 #include "autodiff/ad.h"
 
-enum { MOST_CAPTURED = 64, AT_A_TIME = 32 };
+enum { MOST_CAPTURED = 64, AT_A_TIME = 32, SHORT = 4 };
 
 typedef struct Rounds {
     Outline outline;
@@ -30,6 +36,7 @@ typedef struct Rounds {
     const Settled *settled; /* local arrays that nobody writes any more */
     Map added;              /* Val -> Sum: the sum so far, plus something */
     bool fits;
+    bool alone;                  /* each round is run and reversed by itself */
     const struct Rounds *around; /* of the loop that it stands in, which is of this kind, too; or NULL */
 } Rounds;
 
@@ -194,7 +201,8 @@ static bool is_independent(Rounds *x) {
 
 static Func *declare(const Rounds *x) {
     static const char *const words[] = {"lo", "hi"};
-    Func *func = ad_outline(&x->outline, "rounds", words, 2, is_counter);
+    const char *name = x->alone ? "round" : "rounds";
+    Func *func = ad_outline(&x->outline, name, words, x->alone ? 0 : 2, is_counter);
     func->flags |= FUNC_HARMLESS;
     return func;
 }
@@ -206,25 +214,54 @@ static bool is_written(const Rounds *x) {
     return written;
 }
 
-/* Rounds lo to hi, with sums that begin at zero. */
-static Func *make_rounds(const Rounds *x) {
+/* The counters are parameters, from the first of these on, and sums begin at zero. */
+static ValVec state_before(const Rounds *x, const Region *body, int first) {
     Ad *ad = x->outline.ad;
     const Inst *loop = x->outline.loop;
-    Func *func = declare(x);
-    CloneMap map = ad_enter(&x->outline, func);
-    Region *body = func->body;
-    Builder b = build_at_end(body);
-    ValVec state = {0}, results = {0};
-    int next = 2;
+    ValVec state = {0};
     for (int i = 0; i < loop->nargs; i++)
         vec_push(ad->arena, &state,
-                 is_counter(loop, i) ? body->params[next++] : ad_zero(ad, loop->regions[1]->params[i]->type));
-    Inst *copy = ad_copy_loop(&x->outline, &b, &map, state.at, body->params[0], body->params[1]);
+                 is_counter(loop, i) ? body->params[first++]
+                                     : ad_zero(ad, loop->regions[1]->params[i]->type));
+    return state;
+}
+
+static void return_sums(const Rounds *x, Region *body, Val *const *state) {
+    const Inst *loop = x->outline.loop;
+    Builder b = build_at_end(body);
+    ValVec results = {0};
     for (int i = 0; i < loop->nargs; i++)
-        if (!is_counter(loop, i)) vec_push(ad->arena, &results, copy->results[i]);
+        if (!is_counter(loop, i)) vec_push(x->outline.ad->arena, &results, state[i]);
     build_return(&b, results.at, results.count);
-    ad_func(ad, func)->written = is_written(x);
-    return func;
+}
+
+/* Rounds lo to hi. */
+static void fill_rounds(const Rounds *x, Region *body, CloneMap *map) {
+    Builder b = build_at_end(body);
+    ValVec state = state_before(x, body, 2);
+    Inst *copy = ad_copy_loop(&x->outline, &b, map, state.at, body->params[0], body->params[1]);
+    return_sums(x, body, copy->results);
+}
+
+/* A single one, which is no loop any more. */
+static void fill_round(const Rounds *x, Region *body, CloneMap *map) {
+    Region *round = x->outline.loop->regions[1];
+    ValVec state = state_before(x, body, 0);
+    for (int i = 0; i < round->nparams; i++) clone_map_val(map, round->params[i], state.at[i]);
+    clone_region_into(map, round, body);
+    Inst *end = body->last;
+    inst_remove(end);
+    return_sums(x, body, end->args);
+}
+
+static Func *make_rounds(const Rounds *x) {
+    AdFunc *f = ad_func(x->outline.ad, declare(x));
+    CloneMap map = ad_enter(&x->outline, f->flat);
+    if (x->alone) fill_round(x, f->flat->body, &map);
+    else fill_rounds(x, f->flat->body, &map);
+    f->written = is_written(x);
+    f->has_own_tape = x->alone;
+    return f->flat;
 }
 
 /* A counter after so many rounds. */
@@ -238,6 +275,13 @@ static Val *counter_after(const Rounds *x, Builder *b, int index, Val *rounds) {
     return build_binary(b, OP_add, start, far);
 }
 
+static int64_t at_a_time(const Rounds *x) { return x->alone ? 1 : AT_A_TIME; }
+
+static Val *end_of_rounds(const Rounds *x, Builder *b, Val *lo, Val *trip) {
+    Val *full = build_binary(b, OP_add, lo, ad_int64(x->outline.ad, AT_A_TIME));
+    return build_select(b, build_binary(b, OP_lt, full, trip), full, trip);
+}
+
 /* What is left of the loop: it calls, for some rounds each time, and adds. */
 static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
     Ad *ad = x->outline.ad;
@@ -245,12 +289,13 @@ static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
     Region *body = outer->regions[1];
     Builder b = build_at_end(body);
     b.loc = loop->loc;
-    Val *lo = build_binary(&b, OP_mul, body->params[0], ad_int64(ad, AT_A_TIME)),
-        *full = build_binary(&b, OP_add, lo, ad_int64(ad, AT_A_TIME)),
-        *hi = build_select(&b, build_binary(&b, OP_lt, full, trip), full, trip);
+    Val *lo = build_binary(&b, OP_mul, body->params[0], ad_int64(ad, at_a_time(x))),
+        *hi = x->alone ? NULL : end_of_rounds(x, &b, lo, trip);
     ValVec args = {0}, yields = {0};
-    vec_push(ad->arena, &args, lo);
-    vec_push(ad->arena, &args, hi);
+    if (hi) {
+        vec_push(ad->arena, &args, lo);
+        vec_push(ad->arena, &args, hi);
+    }
     for (int i = 0; i < loop->nargs; i++)
         if (is_counter(loop, i)) vec_push(ad->arena, &args, counter_after(x, &b, i, lo));
     Inst *call = ad_call_outline(&x->outline, &b, rounds, args);
@@ -270,8 +315,8 @@ static void replace_loop(const Rounds *x, Func *rounds, Val *trip, Inst *last) {
     vec_push(ad->arena, &starts, ad_int64(ad, 0));
     for (int i = 0; i < loop->nargs; i++)
         if (!is_counter(loop, i)) vec_push(ad->arena, &starts, loop->args[i]);
-    Val *most = build_binary(&b, OP_add, trip, ad_int64(ad, AT_A_TIME - 1)),
-        *count = build_binary(&b, OP_div, most, ad_int64(ad, AT_A_TIME));
+    Val *most = build_binary(&b, OP_add, trip, ad_int64(ad, at_a_time(x) - 1)),
+        *count = build_binary(&b, OP_div, most, ad_int64(ad, at_a_time(x)));
     ad_hoist(loop, last ? last->next : loop->parent->first);
     Inst *outer = build_loop(&b, starts.at, starts.count, false);
     Builder cond = build_at_end(outer->regions[0]);
@@ -282,6 +327,12 @@ static void replace_loop(const Rounds *x, Func *rounds, Val *trip, Inst *last) {
         loop->results[i]->forward =
             is_counter(loop, i) ? counter_after(x, &b, i, trip) : outer->results[next++];
     inst_remove(loop);
+}
+
+/* Rounds with short loops are faster some at a time, unless there are lanes. */
+static bool is_loop_to_stay(const void *user, const Inst *inst) {
+    const Ad *ad = user;
+    return inst->op == OP_loop && !(ad->config.no_lanes && loop_most_trips(inst) <= SHORT);
 }
 
 static bool suits(Rounds *x, Inst *loop) {
@@ -303,6 +354,7 @@ static bool split(void *user, Inst *loop) {
     Val *trip = loop_trip(loop);
     int64_t rounds;
     if (!trip || (val_is_int(trip, &rounds) && rounds <= AT_A_TIME)) return false;
+    x.alone = region_find(loop->regions[1], is_loop_to_stay, x.outline.ad);
     replace_loop(&x, make_rounds(&x), trip, last);
     return true;
 }

@@ -373,6 +373,7 @@ typedef struct Back {
     Val **present;  /* by leaf: flags of optionals that it gave */
     Val **kept;     /* primal arguments, as ad_keep_arguments has them; NULL: those of the call will do */
     ValVec slots;
+    Val *tape; /* of the reverse, or of the call's own */
 } Back;
 
 /* Is there anything that the call could pass back? */
@@ -421,7 +422,7 @@ static Val *back_arg(void *user, const Place *place) {
     case AS_seed: return x->adjoints[place->leaf] ? x->adjoints[place->leaf] : zero(x->t, leaf->dtype);
     case AS_shadow: return address(x->b, x->inputs[place->leaf]);
     case AS_present: return x->present[place->leaf];
-    default: return x->t->making->reverse_tape;
+    default: return x->tape;
     }
 }
 
@@ -569,7 +570,7 @@ static Val *dual_before(Inst *call, Val *dual) {
 /* A call of the function becomes one of its pri, which has more parameters and results. */
 static void extend_call(Back *x, Inst *call, const Reverse *reverse, bool again) {
     const Made *pri = &reverse->pri;
-    Val *tape = again ? x->t->making->reverse_tape : x->t->making->tape;
+    Val *tape = again ? x->tape : x->t->making->tape;
     call->callee = pri->func;
     for (int i = call->nargs; i < pri->params.count; i++) {
         int leaf = pri->params.at[i].leaf;
@@ -593,11 +594,16 @@ static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
         ad_refuse_endless(t->ad, x->callee);
         return;
     }
-    bool again = is_made_again(t, x->callee, call);
+    bool again = is_made_again(t, x->callee, call),
+         opens = again && x->callee->has_own_tape && reverse->uses_tape;
+    if (opens)
+        x->tape =
+            inst_add_result(build_inst(x->b, OP_tape_open, NULL, 0, 0, 0), x->tape->type, x->tape->name);
     x->duals = kept_duals(t, x->b, x->note);
     keep_objects(x);
     extend_call(x, again ? call_again(x, reverse) : call, reverse, again);
     pass_back(x, &reverse->prop, adj);
+    if (opens) build_inst(x->b, OP_tape_close, &x->tape, 1, 0, 0);
 }
 
 static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
@@ -606,7 +612,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     const Made *tangent = &callee->tangent;
     Val **adjoints = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
     for (int i = 0; i < inst->nresults; i++) adjoints[i] = take_out(t, adj, inst->results[i]);
-    Back x = {.t = t, .b = b, .note = note, .callee = callee};
+    Back x = {.t = t, .b = b, .note = note, .callee = callee, .tape = t->making->reverse_tape};
     x.inputs = ad_by_leaf(t->ad, callee, &tangent->params, AS_differential, inst->args);
     x.adjoints = ad_by_leaf(t->ad, callee, &tangent->results, AS_differential, adjoints);
     if (!matters(&x) && !ad_gives_references(&callee->leaves)) return;
