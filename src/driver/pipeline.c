@@ -450,6 +450,7 @@ static const struct {
     {"fill", 2, .run = opt_fill, .cleans = true},
     {"skip", 2, .run = opt_skip, .cleans = true},
     {"totals", 2, .run = opt_totals},
+    {"window", 2, .run = opt_window, .cleans = true},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
     {"pairs", 2, .run = pass_pairs, .cleans = true},
