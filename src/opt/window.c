@@ -20,11 +20,11 @@
 #include "opt.h"
 
 enum {
-    MOST_SUMS = 64,  /* of a loop */
-    MOST_AHEAD = 8,  /* rounds between the first that adds to a place and the last ... */
+    MOST_SUMS = 64,   /* of a loop */
+    MOST_AHEAD = 8,   /* rounds between the first that adds to a place and the last ... */
     MOST_BETWEEN = 3, /* ... and between one and the next: LLVM makes vectors where they are further apart */
-    MOST_HELD = 16,  /* numbers that a loop carries on */
-    MOST_TERMS = 4,  /* of an index */
+    MOST_HELD = 16,   /* numbers that a loop carries on */
+    MOST_TERMS = 4,   /* of an index */
     DEPTH = 12,
 };
 static const int64_t FAR = (int64_t)1 << 26; /* few such terms make no distance of 2 to the 32 */
@@ -71,7 +71,8 @@ static void add_term(const Window *w, Index *index, const Val *v, int64_t factor
     if (inst_contains(w->loop, v)) {
         bool is_carried = v->kind == VAL_param && v->region == w->loop->regions[1];
         LoopSteps steps = is_carried ? loop_steps(w->loop, NULL, 0, v->index) : (LoopSteps){0};
-        bool is_even = steps.known && steps.least == steps.greatest && steps.least > -FAR && steps.least < FAR;
+        bool is_even =
+            steps.known && steps.least == steps.greatest && steps.least > -FAR && steps.least < FAR;
         index->known &= is_even;
         if (!is_even) return;
         index->step += factor * steps.least;
@@ -90,8 +91,7 @@ static void add_made(const Window *w, Index *index, const Inst *inst, int64_t fa
                       number < FAR;
     if (is_sum || is_product || inst->op == OP_convert)
         add_index(w, index, inst_operand(inst, 0), is_product ? factor * number : factor, depth - 1);
-    if (is_sum)
-        add_index(w, index, inst_operand(inst, 1), inst->op == OP_sub ? -factor : factor, depth - 1);
+    if (is_sum) add_index(w, index, inst_operand(inst, 1), inst->op == OP_sub ? -factor : factor, depth - 1);
     if (!is_sum && !is_product && inst->op != OP_convert) add_term(w, index, inst->results[0], factor);
 }
 
@@ -157,7 +157,8 @@ static bool is_same_way(const Sum *a, const Sum *b) {
     const Val *one = inst_operand(a->inst, 0), *other = inst_operand(b->inst, 0);
     while (one != other) {
         if (!is_step(one) || !is_step(other)) return false;
-        bool is_moving = one->inst == a->moving && other->inst == b->moving && one->inst->op == other->inst->op;
+        bool is_moving =
+            one->inst == a->moving && other->inst == b->moving && one->inst->op == other->inst->op;
         if (!is_moving && !is_same_step(one->inst, other->inst)) return false;
         one = inst_operand(one->inst, 0);
         other = inst_operand(other->inst, 0);
@@ -173,8 +174,7 @@ static bool may_meet(const Window *w, const Val *address, const Val *other) {
     if (a && b && ir_are_marked_apart(a->apart, b->apart)) return false;
     Object object = opt_memory_object(&w->memory, address), that = opt_memory_object(&w->memory, other);
     if (object.key && object.key == that.key) return !ir_are_apart(address, other);
-    bool is_known = (object.key && object.is_private) ||
-                    (that.key && (that.is_private || that.is_constant));
+    bool is_known = (object.key && object.is_private) || (that.key && (that.is_private || that.is_constant));
     return !is_known;
 }
 
@@ -225,7 +225,7 @@ static void look_at(void *user, Inst *inst) {
     Window *w = user;
     const Inst *load = load_of_sum(w, inst);
     w->is_opaque |= op_has(inst->op, OP_EFFECT | OP_LEAVES) ? !is_for_tape(inst)
-                                                           : inst->op == OP_call && !opt_is_repeatable(inst);
+                                                            : inst->op == OP_call && !opt_is_repeatable(inst);
     if (load) w->is_part[load->results[0]->id] = true;
     if (load || opt_is_sum(w->uses, inst)) add_sum(w, inst, load);
     else if (op_has(inst->op, OP_READS | OP_WRITES)) vec_push(w->scratch, &w->others, inst);
