@@ -12,20 +12,24 @@
  * ever written: those for one place are carried until the last round that adds to it. What is carried does
  * not come round: LLVM takes vectors of it (fixed-order recurrences), and a round reads and writes one place.
  *
- * All else that the loop does must be apart from these places. Whether other sums are does not matter. Places
- * move by constant steps, and are in range, so that indices which differ by a constant do so in memory, too.
- * Behind the loop they are in range if there was a round; if not, zeros are added, to whatever is there.
+ * A step that is made in place reads what it writes. What is read there meanwhile is what is in memory with
+ * what is held for it. What every round writes is all that is there from then on: it is held as a whole, and
+ * goes to memory once; where the first rounds find such numbers, they are read before the loop.
  *
- * Not for C: gcc makes vectors of such loops less often than of those that it is given. */
+ * All else that the loop does must be apart from these places. Whether other sums are does not matter, unless
+ * something is held as a whole. Places move by constant steps, and are in range, so that indices which differ
+ * by a constant do so in memory, too. Before and behind the loop they are in range if there is a round; if
+ * not, zeros are added, to whatever is there. */
 #include "opt.h"
 
 enum {
-    MOST_SUMS = 64,   /* of a loop */
-    MOST_AHEAD = 8,   /* rounds between the first that adds to a place and the last ... */
+    MOST_ACCESSES = 64, /* of a loop, that may be in windows */
+    MOST_AHEAD = 8,     /* rounds between the first that adds to a place and the last ... */
     MOST_BETWEEN = 3, /* ... and between one and the next: LLVM makes vectors where they are further apart */
     MOST_HELD = 16,   /* numbers that a loop carries on */
     MOST_TERMS = 4,   /* of an index */
     DEPTH = 12,
+    ELSEWHERE = 1 << 20, /* as a lag: at no place of the window, or nobody knows */
 };
 static const int64_t FAR = (int64_t)1 << 26; /* few such terms make no distance of 2 to the 32 */
 
@@ -38,14 +42,24 @@ typedef struct Index {
     bool known;
 } Index;
 
-typedef struct Sum {
-    Inst *inst;   /* a store, or an atomic one */
-    Inst *moving; /* the step of its address that is another one in each round */
-    Val *value;
+typedef enum Kind { SUM, READ, WRITE } Kind;
+
+typedef struct Access {
+    Kind kind;
+    Inst *inst;       /* of a sum, a store or an atomic one; NULL: it is not made there any more */
+    int number;       /* as things are written */
+    Inst *moving;     /* the step of its address that is another one in each round */
+    Val *value;       /* that is added, or written */
     bool is_negative; /* it is taken away */
     Index index;
-    int64_t lag; /* of one of the window: so many rounds later, the place is where its last sum is made */
-} Sum;
+    int64_t lag; /* of a window: so many rounds later, this place is where the last of it is */
+} Access;
+
+/* Something else that reads or writes memory. */
+typedef struct Other {
+    Inst *inst;
+    int number;
+} Other;
 
 typedef struct Window {
     Func *func;
@@ -54,9 +68,10 @@ typedef struct Window {
     bool *is_part; /* by id of what a load reads: of a sum */
     Arena *scratch;
     Inst *loop;
-    Sum sums[MOST_SUMS];
-    int count;
-    InstVec others; /* that read or write memory */
+    Access at[MOST_ACCESSES];
+    int count, now;
+    VEC(Other) others;
+    InstVec loose; /* sums that are made anywhere */
     bool is_opaque;
     int held;
     bool changed;
@@ -153,7 +168,7 @@ static bool is_same_step(const Inst *a, const Inst *b) {
 }
 
 /* Are the addresses the same but for the index by which they move? */
-static bool is_same_way(const Sum *a, const Sum *b) {
+static bool is_same_way(const Access *a, const Access *b) {
     const Val *one = inst_operand(a->inst, 0), *other = inst_operand(b->inst, 0);
     while (one != other) {
         if (!is_step(one) || !is_step(other)) return false;
@@ -206,146 +221,265 @@ static const Inst *load_of_sum(const Window *w, const Inst *inst) {
     return is_all && is_at_once(load, inst) ? load : NULL;
 }
 
-static void add_sum(Window *w, Inst *inst, const Inst *load) {
-    Sum sum = {.inst = inst, .moving = moving_step(w, inst_operand(inst, 0)), .index = {.known = true}};
-    if (inst->parent != w->loop->regions[1] || w->count == MOST_SUMS || !sum.moving) return;
-    add_index(w, &sum.index, inst_operand(sum.moving, 1), 1, DEPTH);
-    if (!sum.index.known || sum.index.step == 0) return;
-    sum.value = inst_operand(inst, 1);
+/* False: where it is nobody can tell. */
+static bool add_access(Window *w, Kind kind, Inst *inst, const Inst *load, int number) {
+    Access access = {.kind = kind, .inst = inst, .number = number, .index = {.known = true}};
+    access.moving = moving_step(w, inst_operand(inst, 0));
+    if (inst->parent != w->loop->regions[1] || w->count == MOST_ACCESSES || !access.moving) return false;
+    add_index(w, &access.index, inst_operand(access.moving, 1), 1, DEPTH);
+    if (!access.index.known || access.index.step == 0) return false;
+    access.value = kind == READ ? inst->results[0] : inst_operand(inst, 1);
     if (load) {
-        const Inst *made = sum.value->inst;
+        const Inst *made = access.value->inst;
         bool is_first = inst_operand(made, 0) == load->results[0];
-        sum.is_negative = made->op == OP_sub;
-        sum.value = inst_operand(made, is_first ? 1 : 0);
+        access.is_negative = made->op == OP_sub;
+        access.value = inst_operand(made, is_first ? 1 : 0);
     }
-    w->sums[w->count++] = sum;
+    w->at[w->count++] = access;
+    return true;
 }
 
 static void look_at(void *user, Inst *inst) {
     Window *w = user;
     const Inst *load = load_of_sum(w, inst);
+    w->now++;
     w->is_opaque |= op_has(inst->op, OP_EFFECT | OP_LEAVES) ? !is_for_tape(inst)
                                                             : inst->op == OP_call && !opt_is_repeatable(inst);
     if (load) w->is_part[load->results[0]->id] = true;
-    if (load || opt_is_sum(w->uses, inst)) add_sum(w, inst, load);
-    else if (op_has(inst->op, OP_READS | OP_WRITES)) vec_push(w->scratch, &w->others, inst);
+    bool is_sum = load || opt_is_sum(w->uses, inst);
+    if (is_sum && !add_access(w, SUM, inst, load, w->now)) vec_push(w->scratch, &w->loose, inst);
+    if (!is_sum && op_has(inst->op, OP_READS | OP_WRITES))
+        vec_push(w->scratch, &w->others, ((Other){inst, w->now}));
+}
+/* Is it read for a sum, and nothing else? */
+static bool is_for_sum(const Window *w, const Inst *inst) {
+    return inst->op == OP_load && w->is_part[inst->results[0]->id];
 }
 
-static bool is_alone(const Window *w, const Val *address) {
+static bool has_sum_in(const Window *w, const Val *base, int count) {
+    for (int i = 0; i < count; i++)
+        if (w->at[i].inst->op == OP_store && ir_base(w->at[i].inst->args[0]) == base) return true;
+    return false;
+}
+
+/* What else is done at places that sums are made in. */
+static void add_others(Window *w) {
+    int sums = w->count;
     for (int i = 0; i < w->others.count; i++) {
-        const Inst *inst = w->others.at[i];
-        bool is_part = inst->op == OP_load && w->is_part[inst->results[0]->id];
-        if (!is_part && is_used_there(w, inst, address)) return false;
+        Inst *inst = w->others.at[i].inst;
+        bool is_one = inst->op == OP_load || inst->op == OP_store;
+        if (is_one && !is_for_sum(w, inst) && has_sum_in(w, ir_base(inst->args[0]), sums))
+            add_access(w, inst->op == OP_load ? READ : WRITE, inst, NULL, w->others.at[i].number);
     }
-    return true;
+    for (int i = sums; i < w->count; i++) { /* in order */
+        Access access = w->at[i];
+        int k = i;
+        for (; k > 0 && w->at[k - 1].number > access.number; k--) w->at[k] = w->at[k - 1];
+        w->at[k] = access;
+    }
 }
 
 /* ---- windows */
 
-/* Rounds until the place is where the other sum is made. False: it never is. */
-static bool find_lag(Sum *sum, const Sum *last) {
-    int64_t distance = sum->index.offset - last->index.offset, step = last->index.step;
-    if (!sum->inst || sum->index.step != step || distance % step != 0) return false;
-    if (inst_operand(sum->inst, 0)->type != inst_operand(last->inst, 0)->type) return false;
-    if (!are_beside(&sum->index, &last->index) || !is_same_way(sum, last)) return false;
-    sum->lag = distance / step;
+static bool is_atomic(const Access *access) { return access->inst->op == OP_atomic; }
+
+/* Rounds until the place is where the other access is made. False: it never is. */
+static bool find_lag(Access *access, const Access *last) {
+    if (!access->inst || access->index.step != last->index.step) return false;
+    int64_t distance = access->index.offset - last->index.offset, step = last->index.step;
+    if (distance % step != 0 || is_atomic(access) != is_atomic(last)) return false;
+    if (inst_operand(access->inst, 0)->type != inst_operand(last->inst, 0)->type) return false;
+    if (!are_beside(&access->index, &last->index) || !is_same_way(access, last)) return false;
+    access->lag = distance / step;
     return true;
 }
 
-/* How many rounds the first sum for a place is ahead of this one, if it is the last; 0: it is not, or alone.
- * Lags are known then. */
-static int rounds_ahead(Window *w, const Sum *last) {
-    int64_t ahead = 0;
+/* How many rounds the first sum for a place is ahead of this access, if it is the last; 0: it is not, or no
+ * sum is. Lags are known then. */
+static int rounds_ahead(Window *w, const Access *last) {
+    int64_t ahead = 0, reached = 0;
     for (int i = 0; i < w->count; i++) {
-        Sum *sum = &w->sums[i];
-        if (!find_lag(sum, last)) sum->lag = MOST_AHEAD + 1;
-        else if (sum->lag < 0 && sum->lag >= -MOST_BETWEEN) return 0;
+        Access *access = &w->at[i];
+        if (!find_lag(access, last)) access->lag = ELSEWHERE;
+        else if (access->lag < 0 && access->lag >= -MOST_BETWEEN) return 0;
     }
-    for (int64_t reached = -1; reached < ahead;) {
-        reached = ahead;
+    for (int64_t before = -1; before < reached;) {
+        before = reached;
         for (int i = 0; i < w->count; i++) {
-            int64_t lag = w->sums[i].lag;
-            if (lag > ahead && lag <= reached + MOST_BETWEEN && lag <= MOST_AHEAD) ahead = lag;
+            int64_t lag = w->at[i].lag;
+            if (lag > MOST_AHEAD || lag < 0 || lag > before + MOST_BETWEEN) continue;
+            if (lag > reached) reached = lag;
+            if (lag > ahead && w->at[i].kind == SUM) ahead = lag;
         }
     }
     return (int)ahead;
 }
 
-static Val *add_to(Builder *b, Val *total, const Sum *sum) {
-    if (!total) return sum->is_negative ? build_unary(b, OP_neg, sum->value) : sum->value;
-    if (!sum->is_negative) return build_sum(b, total, sum->value);
-    Val *difference = build_binary(b, OP_sub, total, sum->value);
-    difference->inst->flags |= INST_FREE;
-    return difference;
-}
-
-/* What was carried for a place, and what this round adds to that. They are not made there any more. */
-static Val *add_sums(Window *w, Builder *b, Val *carried, int64_t lag, const Sum *last) {
-    Val *total = carried;
-    for (int i = 0; i < w->count; i++) {
-        Sum *sum = &w->sums[i];
-        if (sum->lag != lag) continue;
-        total = add_to(b, total, sum);
-        inst_remove(sum->inst);
-        if (sum != last) sum->inst = NULL;
+/* Is nothing else done at these places? Other sums may matter, or not. */
+static bool is_alone(const Window *w, const Val *address, bool sums_matter) {
+    for (int i = 0; i < w->others.count; i++) {
+        const Inst *inst = w->others.at[i].inst;
+        bool is_known = is_for_sum(w, inst);
+        for (int k = 0; k < w->count && !is_known; k++)
+            is_known = w->at[k].inst == inst && w->at[k].lag != ELSEWHERE;
+        if (!is_known && is_used_there(w, inst, address)) return false;
     }
-    return total;
+    for (int i = 0; i < w->loose.count && sums_matter; i++)
+        if (is_used_there(w, w->loose.at[i], address)) return false;
+    for (int i = 0; i < w->count && sums_matter; i++)
+        if (w->at[i].inst && w->at[i].lag == ELSEWHERE && is_used_there(w, w->at[i].inst, address))
+            return false;
+    return true;
 }
 
-/* Makes the sum as that was made, elsewhere. */
-static void put_sum(Builder *b, const Inst *sum, Val *address, Val *value) {
+/* ---- a window in a loop */
+
+/* For each place of the window, by its lag: what was added there, but is not in memory yet; where something
+ * is written in every round, all that is there from then on. */
+typedef struct Making {
+    Window *w;
+    const Access *last;
+    int ahead;
+    int written;     /* the greatest lag of what is written; 0: it goes to memory */
+    bool is_written; /* by this round */
+    Val *held[MOST_AHEAD + 2];
+} Making;
+
+static bool is_whole(const Making *m, int64_t lag) {
+    return lag < m->written || (lag == m->written && lag > 0 && m->is_written);
+}
+
+static bool is_inside(const Making *m, const Access *access) {
+    return access->inst && access->lag >= 0 && access->lag <= m->ahead;
+}
+
+/* Does something read what is held? */
+static bool is_read(const Making *m) {
+    bool is_held = false;
+    for (int i = 0; i < m->w->count; i++) {
+        const Access *access = &m->w->at[i];
+        if (!is_inside(m, access)) continue;
+        if (access->kind == READ && (access->lag < m->ahead || is_held)) return true;
+        is_held |= access->kind != READ && access->lag == m->ahead;
+    }
+    return false;
+}
+
+static Val *with_sum(Builder *b, Val *before, const Access *sum) {
+    Val *value = ir_resolve(sum->value);
+    if (sum->is_negative) value = build_unary(b, OP_neg, value);
+    return before ? build_sum(b, before, value) : value;
+}
+
+/* What is read is what is there with what is held. */
+static void put_read(Builder *b, Inst *load, Val *held, bool is_whole) {
+    Val *value = is_whole ? held : build_sum(b, build_load(b, inst_operand(load, 0)), held);
+    load->results[0]->forward = value;
+    inst_remove(load);
+}
+
+static void make_access(Making *m, Builder *b, Access *access) {
+    Val **held = &m->held[access->lag];
+    bool is_kept = access->kind == WRITE && m->written == 0;
+    if (access->kind == SUM) *held = with_sum(b, *held, access);
+    if (access->kind == READ && *held) put_read(b, access->inst, *held, is_whole(m, access->lag));
+    if (access->kind == WRITE) {
+        m->is_written |= access->lag == m->written;
+        *held = is_kept ? NULL : ir_resolve(access->value);
+    }
+    if (access->kind != READ && !is_kept) inst_remove(access->inst);
+    if (access != m->last) access->inst = NULL;
+}
+
+/* Where nothing reads what is held, sums are made last, each before the one that it waits for: as LLVM has
+ * them for vectors. */
+static void make_accesses(Making *m, Builder *end) {
+    Window *w = m->w;
+    bool in_order = is_read(m);
+    for (int64_t lag = m->ahead; lag >= (in_order ? m->ahead : 0); lag--)
+        for (int i = 0; i < w->count; i++) {
+            Access *access = &w->at[i];
+            if (!is_inside(m, access) || (!in_order && access->lag != lag)) continue;
+            Builder here = in_order ? build_before(access->inst) : *end;
+            here.loc = access->inst->loc;
+            if (in_order || access->kind != READ) make_access(m, &here, access);
+        }
+}
+
+/* Makes a sum as that was made, elsewhere, or writes all that is there. */
+static void put(Builder *b, const Inst *sum, Val *address, Val *value, bool is_whole) {
     Val *const args[] = {address, value};
-    if (sum->op == OP_atomic) clone_with(b, sum, args);
+    if (is_whole) build_store(b, address, value);
+    else if (sum->op == OP_atomic) clone_with(b, sum, args);
     else build_store(b, address, build_sum(b, build_load(b, address), value));
 }
 
-/* An index, as it would be in the round after the last. */
-static Val *index_behind(const Window *w, Builder *b, Val *v) {
+/* An index, as it is in the first round, or would be in the one after the last: these are carried then. */
+static Val *index_in(const Window *w, Builder *b, Val *v, Val *const *carried) {
     if (!inst_contains(w->loop, v)) return v;
-    if (v->kind == VAL_param) return w->loop->results[v->index];
+    if (v->kind == VAL_param) return ir_resolve(carried[v->index]);
     Val *args[2];
-    for (int i = 0; i < v->inst->nargs; i++) args[i] = index_behind(w, b, inst_operand(v->inst, i));
+    for (int i = 0; i < v->inst->nargs; i++) args[i] = index_in(w, b, inst_operand(v->inst, i), carried);
     Inst *copy = clone_with(b, v->inst, args);
     copy->flags &= (uint8_t)~INST_UNCHECKED;
     return copy->results[0];
 }
 
 /* ... and an address, so many rounds later. */
-static Val *place_behind(const Window *w, Builder *b, Val *address, const Sum *last, int64_t rounds) {
-    if (!inst_contains(w->loop, address)) return address;
+static Val *place_in(const Making *m, Builder *b, Val *address, Val *const *carried, int64_t rounds) {
+    const Access *last = m->last;
+    if (!inst_contains(m->w->loop, address)) return address;
     const Inst *step = address->inst;
-    Val *args[2] = {step->op == OP_buffer_elem ? inst_operand(step, 0)
-                                               : place_behind(w, b, inst_operand(step, 0), last, rounds)};
-    if (is_element(step)) args[1] = index_behind(w, b, inst_operand(step, 1));
+    Val *from = inst_operand(step, 0), *args[2];
+    args[0] = step->op == OP_buffer_elem ? from : place_in(m, b, from, carried, rounds);
+    if (is_element(step)) args[1] = index_in(m->w, b, inst_operand(step, 1), carried);
     if (step == last->moving)
         args[1] = build_binary(b, OP_add, args[1],
-                               ir_const_int(w->func->module, args[1]->type, rounds * last->index.step));
+                               ir_const_int(step->func->module, args[1]->type, rounds * last->index.step));
     Inst *copy = clone_with(b, step, args);
     if (step == last->moving) copy->flags &= (uint8_t)~INST_UNCHECKED;
     return copy->results[0];
 }
 
-static void make_window(Window *w, Sum *last, int ahead) {
+static void make_window(Window *w, Access *last, int ahead, int written) {
+    Making m = {.w = w, .last = last, .ahead = ahead, .written = written};
     Inst *loop = w->loop, *yield = loop->regions[1]->last;
-    Val *address = inst_operand(last->inst, 0), *now[MOST_AHEAD + 2] = {0}, *next[MOST_AHEAD + 1];
-    const Type *type = last->value->type;
-    Builder inside = build_before(yield), behind = build_before(loop->next);
-    inside.loc = behind.loc = last->inst->loc;
-    for (int i = 1; i <= ahead; i++) {
-        inst_add_arg(loop, ir_const_zero(w->func->module, type));
+    Val *address = inst_operand(last->inst, 0);
+    const Type *type = ir_target(address->type);
+    Builder before = build_before(loop), end = build_before(yield), behind = build_before(loop->next);
+    before.loc = end.loc = behind.loc = last->inst->loc;
+    for (int i = 0; i < ahead; i++) {
+        bool is_there = is_whole(&m, i);
+        Val *first = is_there ? place_in(&m, &before, address, loop->args, i) : NULL;
+        inst_add_arg(loop, is_there ? build_load(&before, first) : ir_const_zero(w->func->module, type));
         region_add_param(loop->regions[0], type, NULL);
-        now[i] = region_add_param(loop->regions[1], type, NULL);
+        m.held[i] = region_add_param(loop->regions[1], type, NULL);
     }
-    for (int i = ahead; i >= 0; i--) next[i] = add_sums(w, &inside, now[i + 1], i, last);
-    put_sum(&inside, last->inst, address, next[0]);
-    for (int i = 1; i <= ahead; i++) {
-        inst_add_arg(yield, next[i]);
-        Val *rest = inst_add_result(loop, type, NULL);
-        put_sum(&behind, last->inst, place_behind(w, &behind, address, last, i - 1), rest);
+    make_accesses(&m, &end);
+    if (m.held[0]) put(&end, last->inst, address, m.held[0], is_whole(&m, 0));
+    for (int i = 0; i < ahead; i++) {
+        Val *next = m.held[i + 1], *rest = inst_add_result(loop, type, NULL);
+        inst_add_arg(yield, next ? next : ir_const_zero(w->func->module, type));
+        put(&behind, last->inst, place_in(&m, &behind, address, loop->results, i), rest, i < written);
     }
+    if (yield->prev->op == OP_store || yield->prev->op == OP_atomic)
+        vec_push(w->scratch, &w->loose, yield->prev);
     last->inst = NULL;
     w->held += ahead;
     w->changed = true;
+}
+
+/* Makes the window of which this access is the last, if there is one. */
+static void find_window(Window *w, Access *last) {
+    int ahead = last->inst ? rounds_ahead(w, last) : 0, written = 0;
+    if (ahead == 0 || w->held + ahead > MOST_HELD) return;
+    for (int i = 0; i < w->count; i++) {
+        const Access *access = &w->at[i];
+        bool writes = access->inst && access->kind == WRITE && access->lag <= ahead;
+        if (writes && access->lag > written) written = (int)access->lag;
+    }
+    if (!is_alone(w, inst_operand(last->inst, 0), written > 0)) return;
+    make_window(w, last, ahead, written);
 }
 
 /* ---- the function */
@@ -353,15 +487,12 @@ static void make_window(Window *w, Sum *last, int ahead) {
 static void visit_loop(Window *w, Inst *loop) {
     if (loop->nregions != 2 || loop->regions[1]->last->op != OP_yield || loop_is_left(loop)) return;
     w->loop = loop;
-    w->count = w->others.count = w->held = 0;
+    w->count = w->others.count = w->loose.count = w->held = 0;
     w->is_opaque = false;
     inst_walk(loop, look_at, w);
-    for (int i = 0; i < w->count && !w->is_opaque; i++) {
-        Sum *sum = &w->sums[i];
-        int ahead = sum->inst ? rounds_ahead(w, sum) : 0;
-        if (ahead > 0 && w->held + ahead <= MOST_HELD && is_alone(w, inst_operand(sum->inst, 0)))
-            make_window(w, sum, ahead);
-    }
+    if (w->count == 0 || w->is_opaque) return;
+    add_others(w);
+    for (int i = 0; i < w->count; i++) find_window(w, &w->at[i]);
 }
 
 /* True: it has loops. Of a nest, those inside are looked at. */
@@ -382,16 +513,15 @@ static bool is_loop(const void *user, const Inst *inst) {
 }
 
 bool opt_window(Func *func) {
-    const Module *module = func->module;
-    bool has_loops = func->body && region_find(func->body, is_loop, NULL);
-    if (!has_loops || module->many_threads || module->keeps_order) return false;
-    Arena *scratch = arena_scratch(module->arena);
+    if (!func->body || !region_find(func->body, is_loop, NULL)) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
     Window w = {.func = func,
                 .scratch = scratch,
                 .uses = region_count_uses(scratch, func->body),
                 .is_part = arena_array(scratch, bool, func->nvals + 1)};
     opt_memory_init(&w.memory, scratch, func);
     visit_region(&w, func->body);
+    if (w.changed) ir_resolve_func(func);
     arena_free(scratch);
     return w.changed;
 }
