@@ -404,6 +404,21 @@ static bool pass_unlikely(Unit *unit) {
     return unit->ir->funcs.count > count;
 }
 
+/* Source code shows sums where they are made: Slang is there to be read, and gcc makes vectors of what is
+ * carried less often than of the loops that it is given. */
+static bool pass_window(Unit *unit) {
+    bool changed = false;
+    for (int i = unit->passed; i < unit->ir->funcs.count && !unit->is_source && !unit->ir->many_threads;
+         i++) {
+        Func *func = unit->ir->funcs.at[i];
+        if (!func->body || !opt_window(func)) continue;
+        opt_dce(func);
+        if (VERIFY_EACH_PASS) verify(unit, func, "window");
+        changed = true;
+    }
+    return changed;
+}
+
 static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
 
 static const struct {
@@ -450,6 +465,7 @@ static const struct {
     {"fill", 2, .run = opt_fill, .cleans = true},
     {"skip", 2, .run = opt_skip, .cleans = true},
     {"totals", 2, .run = opt_totals},
+    {"window", 2, .run_unit = pass_window},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
     {"pairs", 2, .run = pass_pairs, .cleans = true},

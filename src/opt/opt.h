@@ -75,6 +75,7 @@ bool opt_fill(Func *func);        /* fill.c: what is set in a buffer and then ad
 bool opt_turn(Func *func);        /* turn.c: arrays that lanes read in every round are read once */
 bool opt_skip(Func *func);        /* skip.c: sums of what an `if` chooses are made where it is not zero */
 bool opt_totals(Func *func);      /* totals.c: what rounds add to one place of a buffer is added up first */
+bool opt_window(Func *func);      /* window.c: what is added to places beside each other is added up first */
 bool opt_ways(Func *func);        /* ways.c: loops that carry derivatives along branch where others choose */
 bool opt_near(Func *func);        /* near.c: what is read from a buffer is read where it is needed */
 bool opt_pad_rows(Func *func);    /* padded.c: rows of local arrays fill whole vectors */

@@ -167,6 +167,7 @@ static const struct {
     {"turn", opt_turn},
     {"skip", opt_skip},
     {"totals", opt_totals},
+    {"window", opt_window},
     {"ways", opt_ways},
     {"sink", sink},
     {"pairs", pairs},
