@@ -343,6 +343,7 @@ struct Func {
     int rounds;       /* that a loop of it does at once (opt/lanes_loop.c); 0: one after the other */
     SumSource *sums;  /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
+    int64_t work;        /* ... operations of a thread, at most; 0: not known */
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
     GroupCopy *copies;   /* of such, on a GPU */
     int ncopies;

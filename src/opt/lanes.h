@@ -115,6 +115,9 @@ void lanes_undo_rounds(Lanes *lanes);
 /* ---- lanes_choice.c */
 void lanes_take_out_choices(Lanes *lanes, const bool *is_counter); /* of carried values */
 
+/* ---- lanes_inner.c */
+void lanes_take_out_sums(Lanes *lanes, const bool *is_counter); /* of loops within a round */
+
 /* ---- lanes_apart.c */
 void lanes_find_sums(
     Lanes *lanes); /* in memory: they become atomic operations, until the wide form is made */

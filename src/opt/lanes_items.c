@@ -125,6 +125,7 @@ static void find_given(Survey *survey) {
 static void sort_carried(Lanes *lanes) {
     Rounds *rounds = lanes->rounds;
     Inst *loop = rounds->loop;
+    lanes_take_out_sums(lanes, find_counters(lanes));
     lanes_take_out_choices(lanes, find_counters(lanes));
     const bool *counts = find_counters(lanes);
     Survey survey = {.lanes = lanes, .uses = region_count_uses(lanes->scratch, loop->regions[1])};

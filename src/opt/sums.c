@@ -16,6 +16,7 @@
 #include "opt.h"
 
 #include <limits.h>
+#include <math.h>
 
 enum { MOST_SUMS = 64 };
 
@@ -287,6 +288,44 @@ static void note_other(void *user, Inst *inst) {
     if (is_sum(search, inst) && !ir_is_own(inst->args[0])) search->kernel->has_other_sums = true;
 }
 
+/* ---- how much there is to do */
+
+typedef struct Work {
+    Arena *arena;
+    Map known; /* Func -> double; while it is being found out: infinite */
+} Work;
+
+static double work_of(Work *work, const Func *func);
+
+static double work_in(Work *work, const Region *region) {
+    double total = 0;
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        double inside = 0;
+        for (int i = 0; i < inst->nregions; i++) inside += work_in(work, inst->regions[i]);
+        if (inst->op == OP_call) inside += work_of(work, inst->callee);
+        int64_t rounds = inst->op == OP_loop ? loop_most_trips(inst) : 1;
+        total += op_info[inst->op].cost + inside * (rounds == INT64_MAX ? INFINITY : (double)rounds);
+    }
+    return total;
+}
+
+static double work_of(Work *work, const Func *func) {
+    const double *known = map_get(&work->known, PTR_KEY(func));
+    if (known) return *known;
+    double *found = arena_new(work->arena, double);
+    *found = INFINITY;
+    map_put(work->arena, &work->known, PTR_KEY(func), found);
+    return *found = func->body ? work_in(work, func->body) : 0;
+}
+
+/* So that there are no more copies than pay (runtime/sums.c). */
+static int64_t count_work(Arena *arena, const Func *kernel) {
+    static const double MUCH = 1e15;
+    Work work = {.arena = arena};
+    double total = work_of(&work, kernel);
+    return total < MUCH ? (int64_t)total : 0;
+}
+
 bool opt_keep_sums(Func *kernel, uint64_t large) {
     Search search = {.arena = arena_scratch(kernel->module->arena), .kernel = kernel, .func = kernel};
     region_walk(kernel->body, note_all_used, &search);
@@ -295,6 +334,7 @@ bool opt_keep_sums(Func *kernel, uint64_t large) {
     if (kernel->nsums) {
         region_walk(kernel->body, use_own, &search);
         region_walk(kernel->body, note_other, &search);
+        kernel->work = count_work(search.arena, kernel);
     }
     arena_free(search.arena);
     return kernel->nsums > 0;

@@ -90,7 +90,7 @@ static bool run_chunks(RtThread *thread, Job *job, RtContext *context) {
             sums_give(job->sums, copy);
             return true;
         }
-        context->args = sums_args(copy);
+        context->args = sums_args(job->sums, first / job->chunk, copy);
         if (!run_chunk(thread, job, context, first, end)) return false;
         sums_done(job->sums, first / job->chunk, copy);
     }

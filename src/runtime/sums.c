@@ -1,13 +1,13 @@
 /* Sums in buffers that no two workers share.
  *
- * The groups of a dispatch are cut into chunks, as many as their number and the size of the buffers say, and
- * not that of the workers. A worker that takes a chunk takes copies of all buffers for it, in which every
- * number is -0, which is what x + y leaves alone. What chunks have added up goes to the buffers themselves in
- * the order of chunks, whoever is done first: results are the same to the last bit, however many workers
- * there are.
+ * The groups of a dispatch are cut into chunks, as many as their number, the size of the buffers and the work
+ * of a thread say, and not the number of workers. A worker that takes a chunk takes copies of all buffers for
+ * it, in which every number is -0, which is what x + y leaves alone; only the first chunk adds to the buffers
+ * themselves. What the others have added up goes there in the order of chunks, whoever is done first: results
+ * are the same to the last bit, however many workers there are.
  *
- *     chunk   0      1      2   ...
- *     copy    a      b      c          buffer = ((buffer + a) + b) + c ...
+ *     chunk   0        1      2   ...
+ *     in      buffer   a      b          buffer = (buffer + a) + b ...
  *
  * A worker that comes too early leaves its copies behind and takes others. There are at most two for each
  * worker; if none is left, it waits: the first chunk that is not added yet has copies, so that there is
@@ -21,6 +21,9 @@
 /* Chunks, if there are as many groups: between these, and so many that all copies together have twice as many
  * numbers as the dispatch has threads. */
 enum { FEWEST_CHUNKS = 16, MOST_CHUNKS = 256 };
+/* A number of a copy takes as long as this many operations of a thread: some, since several threads are done
+ * at once, and as much again that one worker alone hardly notices it. */
+enum { WORK_OF_NUMBER = 16 };
 /* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch, up to a
  * limit. */
 enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8, MOST_NUMBERS = 4 << 20 };
@@ -208,7 +211,9 @@ SumsTaken sums_take(Sums *sums, SumCopy **out) {
     return taken;
 }
 
-void *const *sums_args(const SumCopy *copy) { return copy->args; }
+void *const *sums_args(const Sums *sums, uint64_t chunk, const SumCopy *copy) {
+    return chunk == 0 ? sums->direct : copy->args;
+}
 
 /* ---- the order */
 
@@ -217,13 +222,13 @@ static void add_all(const Sums *sums, const SumCopy *copy) {
         if (!is_large(sums, i)) add(&sums->kernel->sums[i], sums->buffers[i], copy->buffers[i]);
 }
 
-/* One at a time, and the lock is free meanwhile. */
+/* One at a time, and the lock is free meanwhile. The first chunk is where it belongs. */
 static void add_done(Sums *sums) {
     sums->adding = true;
     while (sums->added < sums->chunks && sums->done[sums->added] && !sums->failed) {
         SumCopy *copy = sums->done[sums->added];
         pthread_mutex_unlock(&sums->lock);
-        add_all(sums, copy);
+        if (sums->added > 0) add_all(sums, copy);
         pthread_mutex_lock(&sums->lock);
         sums->added++;
         put_back(sums, copy);
@@ -247,10 +252,21 @@ void sums_fail(Sums *sums) {
 
 /* ---- of a dispatch */
 
-static uint64_t choose_chunks(uint64_t numbers, uint64_t groups, uint64_t threads) {
+/* With as many workers, all chunks take work / chunks, and to add them up takes numbers * chunks: no more than
+ * make these the same. */
+static uint64_t chunks_that_pay(const RtKernel *kernel, uint64_t numbers, uint64_t threads) {
+    double work = (double)kernel->work * (double)threads, adding = WORK_OF_NUMBER * (double)numbers;
+    uint64_t chunks = kernel->work ? 1 : MOST_CHUNKS;
+    while (chunks < MOST_CHUNKS && adding * (double)((chunks + 1) * (chunks + 1)) <= work) chunks++;
+    return chunks;
+}
+
+static uint64_t choose_chunks(const RtKernel *kernel, uint64_t numbers, uint64_t groups) {
+    uint64_t threads = count_threads(kernel, groups), pay = chunks_that_pay(kernel, numbers, threads);
     uint64_t chunks = numbers ? 2 * threads / numbers : MOST_CHUNKS;
     if (chunks < FEWEST_CHUNKS) chunks = FEWEST_CHUNKS;
     if (chunks > MOST_CHUNKS) chunks = MOST_CHUNKS;
+    if (chunks > pay) chunks = pay;
     return chunks < groups ? chunks : groups;
 }
 
@@ -273,8 +289,7 @@ static Sums *take_memory(const RtKernel *kernel, uint64_t chunks) {
 
 Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args, int workers) {
     uint64_t large = find_large(kernel, groups, args);
-    uint64_t wanted =
-        choose_chunks(count_numbers(kernel, args, large), groups, count_threads(kernel, groups));
+    uint64_t wanted = choose_chunks(kernel, count_numbers(kernel, args, large), groups);
     uint64_t size = (groups + wanted - 1) / wanted;
     Sums *sums = take_memory(kernel, (groups + size - 1) / size);
     if (!sums) return NULL;

@@ -154,8 +154,8 @@ bool sums_are_shared(const Sums *sums); /* some have no copies: only one worker 
  * for. */
 typedef enum SumsTaken { SUMS_taken, SUMS_over, SUMS_no_memory } SumsTaken;
 SumsTaken sums_take(Sums *sums, SumCopy **out);
-void sums_give(Sums *sums, SumCopy *copy);   /* it was not needed */
-void *const *sums_args(const SumCopy *copy); /* of the kernel */
+void sums_give(Sums *sums, SumCopy *copy);                                     /* it was not needed */
+void *const *sums_args(const Sums *sums, uint64_t chunk, const SumCopy *copy); /* of the kernel */
 void sums_done(Sums *sums, uint64_t chunk, SumCopy *copy);
 void sums_fail(Sums *sums); /* nobody is to wait any more */
 

@@ -99,19 +99,21 @@ typedef struct Summed {
     RtBuffer buffers[2];
     RtBuffer *indirect;
     uint64_t last; /* group that is allowed */
+    uint64_t work; /* of a thread, as far as is known */
 } Summed;
 
 /* One buffer is found in a uniform, the other at a pointer there. */
 static bool sum_up(int workers, Summed *summed, uint64_t count) {
     Runtime *runtime = with_workers(workers);
-    *summed = (Summed){.singles = {[3] = 100, [5] = -0.0F}, .last = summed->last};
+    *summed = (Summed){.singles = {[3] = 100, [5] = -0.0F}, .last = summed->last, .work = summed->work};
     summed->buffers[0] = (RtBuffer){summed->singles, count},
     summed->buffers[1] = (RtBuffer){summed->doubles, 2};
     summed->indirect = summed->buffers;
     const RtSum sums[] = {
         {.base = (char *)summed->buffers, .offsets = {0}, .nsteps = 1, .size = 4, .stride = 4},
         {.base = (char *)&summed->indirect, .offsets = {0, 16}, .nsteps = 2, .size = 8, .stride = 16}};
-    RtKernel kernel = {.run = add_up, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 2, .sums = sums};
+    RtKernel kernel = {
+        .run = add_up, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 2, .sums = sums, .work = summed->work};
     void *args[] = {&summed->last};
     bool finished = runtime_dispatch(runtime, &kernel, (uint32_t[]){1000, 3, 1}, args);
     if (!finished) assert_error(runtime, "no more");
@@ -119,9 +121,8 @@ static bool sum_up(int workers, Summed *summed, uint64_t count) {
     return finished;
 }
 
-static void test_sums_have_one_order(void **state) {
-    (void)state;
-    Summed one = {.last = UINT64_MAX}, other = one;
+static void check_one_order(uint64_t work) {
+    Summed one = {.last = UINT64_MAX, .work = work}, other = one;
     assert_true(sum_up(1, &one, 5));
     for (int workers = 2; workers <= 9; workers++) {
         assert_true(sum_up(workers, &other, 5));
@@ -131,6 +132,49 @@ static void test_sums_have_one_order(void **state) {
     assert_true(fabs(one.doubles[0] + one.doubles[1] - 8.583749) < 1e-5);
     assert_true(one.singles[3] > 101 && one.singles[3] < 103);
     assert_true(signbit(one.singles[5])); /* out of the buffer */
+}
+
+static void test_sums_have_one_order(void **state) {
+    (void)state;
+    check_one_order(0);
+    check_one_order(1); /* few chunks pay */
+    check_one_order(1000);
+}
+
+/* Counts, in the first argument, how often it is given other memory than the time before. */
+static void count_memory(const RtContext *context, uint64_t first, uint64_t end) {
+    const RtBuffer *buffer = context->args[1];
+    int *changes = context->args[0];
+    float *numbers = buffer->data;
+    *changes += numbers[0] == 0 && signbit(numbers[0]);
+    for (uint64_t group = first; group < end; group++) numbers[0] += 1;
+}
+
+/* On one worker: how many chunks had copies. */
+static int chunks_with_copies(uint64_t work, uint32_t groups) {
+    Runtime *runtime = with_workers(1);
+    static float numbers[1000];
+    numbers[0] = 0;
+    RtBuffer buffer = {numbers, 1000};
+    RtSum sum = {.base = (char *)&buffer, .nsteps = 1, .size = 4, .stride = 4};
+    RtKernel kernel = {
+        .run = count_memory, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 1, .sums = &sum, .work = work};
+    int changes = 0;
+    void *args[] = {&changes};
+    assert_true(runtime_dispatch(runtime, &kernel, (uint32_t[]){groups, 1, 1}, args));
+    assert_float_equal(numbers[0], (float)groups, 0);
+    runtime_free(runtime);
+    return changes;
+}
+
+/* Where little is done for each number, there is less to add up. */
+static void test_small_dispatches_have_few_copies(void **state) {
+    (void)state;
+    assert_int_equal(chunks_with_copies(0, 1000), 15);
+    assert_int_equal(chunks_with_copies(10, 1000), 0);
+    assert_int_equal(chunks_with_copies(200, 1000), 2);
+    assert_int_equal(chunks_with_copies(100000, 1000), 15);
+    assert_int_equal(chunks_with_copies(20, 160000), 13);
 }
 
 static void test_sums_are_dropped_after_an_error(void **state) {
@@ -664,6 +708,7 @@ int main(void) {
         cmocka_unit_test(test_no_groups_and_stop),
         cmocka_unit_test(test_abort_ends_dispatch),
         cmocka_unit_test(test_sums_have_one_order),
+        cmocka_unit_test(test_small_dispatches_have_few_copies),
         cmocka_unit_test(test_sums_are_dropped_after_an_error),
         cmocka_unit_test(test_buffers_too_large_for_copies),
         cmocka_unit_test(test_dispatch_from_many_threads),

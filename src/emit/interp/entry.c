@@ -239,4 +239,5 @@ void interp_describe(Arena *arena, Entry *entry, const Code *code) {
     entry->kernel.nargs = (uint64_t)(func->nparams - func->nsums);
     entry->kernel.nsums = (uint64_t)func->nsums;
     entry->kernel.sums = describe_sums(arena, entry, func);
+    entry->kernel.work = (uint64_t)func->work;
 }

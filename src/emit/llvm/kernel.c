@@ -259,8 +259,9 @@ static LLVMValueRef describe_sums(Emitter *e, const Func *func) {
 
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
-    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64, e->i64, e->i64, e->i64, e->ptr};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 10, false);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes,  e->i32, e->i64, e->i64,
+                           e->i64, e->i64, e->i64, e->ptr, e->i64};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 11, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
@@ -275,10 +276,11 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
                             emit_i64(e, info->func->wide ? info->func->lanes : 0),
                             emit_i64(e, info->func->nparams - info->func->nsums),
                             emit_i64(e, info->func->nsums),
-                            describe_sums(e, info->func)};
+                            describe_sums(e, info->func),
+                            emit_i64(e, info->func->work)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 10));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 11));
     LLVMSetGlobalConstant(kernel, true);
     if (!e->for_jit) LLVMSetLinkage(kernel, LLVMInternalLinkage);
     return kernel;
