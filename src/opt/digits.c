@@ -15,6 +15,7 @@ typedef struct Digits {
     int index;  /* of its counter */
     int64_t rounds, base;
     Val *high, *low, *whole; /* what stands for quotient, remainder and counter */
+    InstVec digits;          /* whose results these are */
     bool changed;
 } Digits;
 
@@ -42,7 +43,7 @@ static bool counts(Digits *d, Inst *loop) {
 static int64_t divisor(const Digits *d, const Inst *inst) {
     int64_t by;
     const Val *counter = d->loop->regions[1]->params[d->index];
-    if ((inst->op != OP_div && inst->op != OP_rem) || inst_operand(inst, 0) != counter) return 0;
+    if ((inst->op != OP_div && inst->op != OP_rem) || inst->args[0] != counter) return 0;
     return val_is_int(inst_operand(inst, 1), &by) && by > 1 && by < d->rounds ? by : 0;
 }
 
@@ -52,27 +53,32 @@ static void find_base(void *user, Inst *inst) {
     if (by && d->rounds % by == 0 && (!d->base || by < d->base)) d->base = by;
 }
 
-/* What is divided; what else is made of the counter sees it as it was. */
+static void take_digit(Digits *d, Inst *inst) {
+    inst->results[0]->forward = inst->op == OP_div ? d->high : d->low;
+    vec_push(inst->func->module->arena, &d->digits, inst);
+}
+
+/* What else is made of the counter sees it as it was. The remainder is the inner counter from here on, so that
+ * operands are looked at as they stand. */
 static void take_digits(void *user, Inst *inst) {
-    const Digits *d = user;
+    Digits *d = user;
     int64_t by = divisor(d, inst);
-    bool is_digit = by == d->base || (by && inst->op == OP_div && by % d->base == 0);
     const Val *counter = d->loop->regions[1]->params[d->index];
-    if (by == d->base) inst->results[0]->forward = inst->op == OP_div ? d->high : d->low;
-    else if (is_digit) {
+    if (by == d->base) take_digit(d, inst);
+    else if (by && inst->op == OP_div && by % d->base == 0) {
         inst->args[0] = d->high;
         inst->args[1] = ir_const_int(inst->func->module, d->high->type, by / d->base);
-    }
-    for (int i = 0; i < inst->nargs && !is_digit; i++)
-        if (inst_operand(inst, i) == counter) inst->args[i] = d->whole;
+    } else if (inst != d->whole->inst)
+        for (int i = 0; i < inst->nargs; i++)
+            if (inst->args[i] == counter) inst->args[i] = d->whole;
 }
 
 static Inst *loop_below(Builder *b, const Inst *like, Val *const *initial, int index, int64_t rounds) {
     Inst *loop = build_loop(b, initial, like->nargs, false);
     Builder condition = build_at_end(loop->regions[0]);
     Val *counter = loop->regions[0]->params[index];
-    Val *more = build_binary(&condition, OP_lt, counter,
-                             ir_const_int(like->func->module, counter->type, rounds));
+    Val *more =
+        build_binary(&condition, OP_lt, counter, ir_const_int(like->func->module, counter->type, rounds));
     build_yield(&condition, &more, 1);
     for (int i = 0; i < like->nargs; i++) {
         loop->results[i]->name = like->results[i]->name;
@@ -108,7 +114,6 @@ static void take_apart(Digits *d) {
     Val *first = build_binary(&top, OP_mul, d->high, ir_const_int(m, type, d->base));
     d->whole = build_binary(&top, OP_add, first, d->low);
     region_walk(body, take_digits, d);
-    d->whole->inst->args[1] = d->low;
     body->last->args[d->index] = next_of(&end, d->low);
     inner->regions[1] = body;
     body->owner = inner;
@@ -116,6 +121,7 @@ static void take_apart(Digits *d) {
         loop->results[i]->forward = i == d->index ? ir_const_int(m, type, d->rounds) : outer->results[i];
     inst_remove(loop);
     ir_resolve_func(loop->func);
+    while (d->digits.count) inst_remove(vec_pop(&d->digits));
     d->changed = true;
 }
 
@@ -135,6 +141,7 @@ static bool look_at(Digits *d, Region *region) {
 
 bool opt_take_digits(Func *func) {
     Digits d = {0};
+    ir_resolve_func(func);
     while (look_at(&d, func->body)) continue;
     return d.changed;
 }
