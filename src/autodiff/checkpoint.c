@@ -400,7 +400,7 @@ static void note_read(void *user, Inst *inst) {
         if (!list || !list->original) continue;
         int64_t size = ad_scalars_in(ir_target(inst->args[i]->type));
         list->left_to_read -= size * runs_within(p, list->var->parent, inst);
-        if (list->left_to_read <= 0) list->original = NULL;
+        if (list->left_to_read < 0) list->original = NULL;
     }
 }
 

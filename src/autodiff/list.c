@@ -12,7 +12,7 @@
  * derivatives, a callee that keeps what it reads may keep less than all of it. But an array of any numbers is
  * a list if it is made at once, from buffers that nobody writes:
  *
- *     copy %sample.x, %6                                 by a copy: the reverse reads what it is a copy of
+ *     copy %sample.x, %6                                 by a copy, in a loop: the reverse reads the original
  *     call @"DiffBuffer<Net>.load"(%m.w, %n.data, 0)     by a call that only reads: the reverse makes it again */
 #include "autodiff/ad.h"
 
@@ -147,12 +147,19 @@ static bool only_fetches(const Search *s, const List *list, const Inst *call, in
     return ad_cost_of_reading(s->ad, call, s->making->steady) <= ad_scalars_in(list->var->type);
 }
 
+/* Outside of loops an array is there still when the reverse begins (opt/untape.c), or kept once for a call. In
+ * C, loops that add to one buffer and read no other become functions, of which compilers are told more
+ * (emit/clike/triangles.c). */
+static bool is_better_read(const Search *s, const List *list) {
+    return inst_loop_around(list->var) && !s->ad->m->keeps_order && stays(s, list->original);
+}
+
 static bool make_at_once(const Search *s, List *list, Inst *inst, int operand) {
     bool whole = inst->parent == list->var->parent && inst->args[operand] == list->var->results[0];
     if (!whole || list->left == 0) return false;
     if (inst->op == OP_copy) list->original = inst->args[1];
     else if (inst->op != OP_call || !only_fetches(s, list, inst, operand)) return false;
-    if (list->original && !stays(s, list->original)) return false;
+    if (list->original && !is_better_read(s, list)) return false;
     list->left = 0;
     vec_push(s->ad->arena, &list->stores, inst);
     return true;
