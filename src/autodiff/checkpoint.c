@@ -303,9 +303,11 @@ static void need(Policy *p, const Val *v);
 
 /* As an address that is computed again, not kept. */
 static void need_place(Policy *p, const Val *v) {
-    bool is_part = v->kind == VAL_inst && (op_has(v->inst->op, OP_PART) || v->inst->op == OP_buffer_elem);
+    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+    bool is_part =
+        inst && (op_has(inst->op, OP_PART) || inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes);
     need(p, v);
-    for (int i = 0; is_part && i < v->inst->nargs; i++) need_place(p, inst_operand(v->inst, i));
+    for (int i = 0; is_part && i < inst->nargs; i++) need_place(p, inst_operand(inst, i));
 }
 
 /* Of a list, all of its values. */
@@ -391,6 +393,7 @@ static int64_t runs_within(const Policy *p, const Region *region, const Inst *in
     return runs;
 }
 
+/* Of a copy, but by what is itself one. */
 static void note_read(void *user, Inst *inst) {
     Policy *p = user;
     const List *copy = inst->op == OP_copy ? ad_list_at(p->in->lists, inst->args[0]) : NULL;
@@ -400,12 +403,12 @@ static void note_read(void *user, Inst *inst) {
         if (!list || !list->original) continue;
         int64_t size = ad_scalars_in(ir_target(inst->args[i]->type));
         list->left_to_read -= size * runs_within(p, list->var->parent, inst);
-        if (list->left_to_read < 0) list->original = NULL;
+        if (list->left_to_read < 0 || inst->op == OP_call) list->original = NULL;
     }
 }
 
 /* What is a copy is read where it comes from, but copied again where that is less than what is read of it:
- * other items may have theirs at a distance. A call reads all of it. */
+ * other items may have theirs at a distance. A call is given what is in no buffer. */
 static void choose_copies(Policy *p) {
     for (int i = 0; i < p->in->lists->by_var.count; i++) {
         List *list = p->in->lists->by_var.entries[i].value;
