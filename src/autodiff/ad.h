@@ -215,7 +215,9 @@ bool ad_inst_has_effects(Ad *ad, const Inst *inst);
 enum { AD_NEVER = 1 << 20 }; /* a cost that is too high, whatever the limit */
 /* Memory that nobody writes: of a uniform, of a buffer. */
 bool ad_is_steady(const Val *root, bool buffers_are);
-/* Of making a call again that only reads; `steady`: buffers hold the same by then. */
+/* An object that is an argument: the call makes it, whatever it was. */
+bool ad_gives_object(const Inst *call, int arg);
+/* Of making a call again that only reads, and gives; `steady`: buffers hold the same by then. */
 int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady);
 
 /* ---- leaf.c */
@@ -469,15 +471,19 @@ void ad_leave_out_rounds(Ad *ad, Making *making);
 /* ---- list.c: local objects that are lists of values */
 typedef struct List {
     Inst *var;
-    InstVec stores; /* and copies, as they are executed */
-    bool *filled;   /* by part: has it been stored? */
-    int left;       /* parts that have not */
+    InstVec stores;       /* and copies, and calls, as they are executed */
+    bool *filled;         /* by part: has it been stored? */
+    int left;             /* parts that have not */
+    bool is_made_at_once; /* by one instruction */
+    Val *original;        /* of a copy that is read where it comes from: what it is a copy of */
+    int64_t left_to_read; /* scalars, until it is worth while to copy it again */
 } List;
 struct Lists {
     Map by_var; /* Val -> List */
 };
 Lists *ad_find_lists(Ad *ad, const Making *making);
 List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
+Val *ad_list_source(const List *list, int index);         /* what it is made of; NULL: there are no more */
 
 /* ---- settle.c */
 Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);

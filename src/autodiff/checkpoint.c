@@ -9,7 +9,8 @@
  * is that of the operation plus its operands; constants, parameters and stored values are free, and so is an
  * operation that the primal would not need at all, and a [PreferRecompute] call, which the reverse makes
  * again. A call that only reads is made again if what it reads holds the same by then: an element of a
- * DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never
+ * DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Arrays that
+ * come from there are fetched again, or read where they came from (list.c). Never
  * recomputed: results of control flow and other calls, loads from memory that may change, carried values
  * other than induction variables. What costs more than the limit is stored; but where it is a short way from
  * values that cannot be recomputed, and these are computed in an outer loop, or one of them serves several,
@@ -53,6 +54,7 @@ typedef struct Policy {
     int *costs;     /* memo: 0 unknown, else cost + 1 */
     int *seen, now; /* by id: the last walk that came by, and which that is */
     Map readings;   /* call -> what it costs to make it again, plus one */
+    Map made_again; /* call -> the one in the reverse */
     Map values_of;  /* Region -> ValVec */
     Map heads;      /* reversed Region -> last Inst of its head */
 } Policy;
@@ -191,8 +193,7 @@ static Val *source(const Policy *p, const Val *v, int index) {
     if (v->kind == VAL_param) return index || is_counter(p, v) ? NULL : def->inst->args[def->index];
     if (index < def->inst->nargs) return def->inst->args[index];
     const List *list = ad_list_at(p->in->lists, v);
-    index -= def->inst->nargs;
-    return list && index < list->stores.count ? list->stores.at[index]->args[1] : NULL;
+    return list ? ad_list_source(list, index - def->inst->nargs) : NULL;
 }
 
 /* Without that of its sources. */
@@ -200,6 +201,8 @@ static int own_cost(Policy *p, const Val *v) {
     const Inst *inst = p->defs[v->id].inst;
     if (v->kind == VAL_param) return !is_counter(p, v);
     if (inst->op == OP_call) return cost_of_result(p, inst);
+    const List *list = ad_list_at(p->in->lists, v);
+    if (list && list->is_made_at_once) return 0; /* for all that is read there */
     return p->live[v->id] ? op_info[inst->op].cost : 0;
 }
 
@@ -296,12 +299,23 @@ static bool is_exact(Policy *p, Val *v) {
 
 /* ---- decisions */
 
+static void need(Policy *p, const Val *v);
+
+/* As an address that is computed again, not kept. */
+static void need_place(Policy *p, const Val *v) {
+    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+    bool is_part =
+        inst && (op_has(inst->op, OP_PART) || inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes);
+    need(p, v);
+    for (int i = 0; is_part && i < inst->nargs; i++) need_place(p, inst_operand(inst, i));
+}
+
 /* Of a list, all of its values. */
 static void need(Policy *p, const Val *v) {
     if (!is_primal(p, v)) return;
     p->needed[v->id] = true;
     const List *list = ad_list_at(p->in->lists, v);
-    for (int i = 0; list && i < list->stores.count; i++) need(p, list->stores.at[i]->args[1]);
+    for (int i = 0; list && ad_list_source(list, i); i++) need_place(p, ad_list_source(list, i));
 }
 
 static void note_needed(void *user, Inst *inst) {
@@ -379,15 +393,44 @@ static int64_t runs_within(const Policy *p, const Region *region, const Inst *in
     return runs;
 }
 
+/* Of a copy, but by what is itself one. */
+static void note_read(void *user, Inst *inst) {
+    Policy *p = user;
+    const List *copy = inst->op == OP_copy ? ad_list_at(p->in->lists, inst->args[0]) : NULL;
+    for (int i = 0; i < inst->nargs && !copy; i++) {
+        const Val *root = ir_role(inst, i) == ROLE_read ? ad_root(inst->args[i]) : NULL;
+        List *list = root ? ad_list_at(p->in->lists, root) : NULL;
+        if (!list || !list->original) continue;
+        int64_t size = ad_scalars_in(ir_target(inst->args[i]->type));
+        list->left_to_read -= size * runs_within(p, list->var->parent, inst);
+        if (list->left_to_read < 0 || inst->op == OP_call) list->original = NULL;
+    }
+}
+
+/* What is a copy is read where it comes from, but copied again where that is less than what is read of it:
+ * other items may have theirs at a distance. A call is given what is in no buffer. */
+static void choose_copies(Policy *p) {
+    for (int i = 0; i < p->in->lists->by_var.count; i++) {
+        List *list = p->in->lists->by_var.entries[i].value;
+        if (list->original) list->left_to_read = ad_scalars_in(list->var->type);
+    }
+    region_walk(p->in->primal, note_read, p);
+}
+
+/* Perhaps without its derivative; NULL: it is not read from memory. */
+static const Inst *load_of(const Val *v) {
+    while (v->kind == VAL_inst && v->inst->op == OP_detach) v = inst_operand(v->inst, 0);
+    return v->kind == VAL_inst && v->inst->op == OP_load ? v->inst : NULL;
+}
+
 /* An array is kept whole where that is less than what is read of it. */
 static void choose_arrays(Policy *p) {
     int64_t *reads = arena_array(p->ad->arena, int64_t, (int)p->nids);
     for (int pass = 0; pass < 3; pass++)
         for (int i = 0; i < p->order->count; i++) {
             Val *v = p->order->at[i];
-            const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
-            if (!p->needed[v->id] || !inst || inst->op != OP_load || is_steady(p, inst->args[0], inst))
-                continue;
+            const Inst *inst = p->needed[v->id] ? load_of(v) : NULL;
+            if (!inst || is_steady(p, inst->args[0], inst)) continue;
             const Val *root = ad_settled_root(p->settled, inst);
             if (!root || !map_has(&p->in->mirror, PTR_KEY(ad_home(root)))) continue;
             int64_t size = ad_scalars_in(root->type->args[0]);
@@ -475,6 +518,7 @@ static void drop_cheap(Policy *p) {
 
 static void decide(Policy *p) {
     region_walk(p->in->reversed, note_needed, p);
+    choose_copies(p);
     choose_arrays(p);
     keep_settled(p);
     prefer_origins(p);
@@ -711,20 +755,34 @@ static Val *redo_param(Policy *p, Builder *b, const Val *v) {
     return build_binary(b, OP_add, def->inst->args[def->index], moved);
 }
 
+/* Is it made again with what is in it? */
+static bool is_list_again(const Policy *p, const Val *array) {
+    return ad_list_at(p->in->lists, array) && p->redo[array->id];
+}
+
+/* What it gives that nobody needs goes elsewhere: there may be more in its place by then. */
+static Inst *call_again(Policy *p, Builder *b, const Inst *call) {
+    Val **args = arena_copy(p->ad->arena, call->args, sizeof(Val *) * (size_t)call->nargs);
+    for (int i = 0; i < call->nargs; i++)
+        if (ad_gives_object(call, i) && !is_list_again(p, args[i]))
+            args[i] = build_var(b, ir_target(args[i]->type), args[i]->name, false);
+    Inst *again = clone_with(b, call, args);
+    again->flags &= INST_NO_DIFF;
+    return again;
+}
+
 /* A call that the reverse makes anyway comes before everything that needs its results. */
-static void redo_call(Policy *p, Builder *b, const Val *result) {
-    const Inst *call = result->inst;
+static void redo_call(Policy *p, Builder *b, const Inst *call) {
     Inst *again = map_get(&p->in->mirror, PTR_KEY(call));
-    if (map_has(&p->out->stand_in, PTR_KEY(result))) return; /* with another of its results */
-    if (!again) {
-        again = clone_with(b, call, call->args);
-        again->flags &= INST_NO_DIFF;
-    } else if (b->before == again) b->before = again->next;
+    if (map_has(&p->made_again, PTR_KEY(call))) return; /* with another of its results */
+    if (!again) again = call_again(p, b, call);
+    else if (b->before == again) b->before = again->next;
     else {
         inst_remove(again);
         if (b->before) inst_insert_before(b->before, again);
         else inst_append(b->region, again);
     }
+    map_put(p->ad->arena, &p->made_again, PTR_KEY(call), again);
     for (int i = 0; i < call->nresults; i++)
         if (!p->stored[call->results[i]->id]) stand_in(p, call->results[i], again->results[i]);
 }
@@ -736,24 +794,38 @@ static void close_at_end(Region *region, Val *tape) {
     build_inst(&b, OP_tape_close, &tape, 1, 0, 0);
 }
 
-static void fill_list(Builder *b, const List *list) {
-    for (int i = 0; i < list->stores.count; i++) {
+static void copy_again(Builder *b, const Inst *copy, Val *to) {
+    Val *args[] = {to, build_place_again(b, copy->args[1], NULL, NULL)};
+    clone_with(b, copy, args)->flags &= INST_NO_DIFF;
+}
+
+static void fill_list(Policy *p, Builder *b, const List *list) {
+    for (int i = 0; i < list->stores.count && !list->original; i++) {
         const Inst *store = list->stores.at[i];
+        if (store->op == OP_call) {
+            redo_call(p, b, store);
+            continue;
+        }
         Val *to = build_place_again(b, store->args[0], NULL, NULL);
-        if (store->op == OP_copy) build_copy(b, to, build_place_again(b, store->args[1], NULL, NULL));
-        else build_store(b, to, store->args[1]);
+        if (store->op == OP_store) build_store(b, to, store->args[1]);
+        else copy_again(b, store, to);
+    }
+}
+
+/* Is it the last that fills one? */
+static void fill_lists_at(Policy *p, Builder *b, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *root = ir_role(inst, i) == ROLE_write ? ad_root(inst->args[i]) : NULL;
+        const List *list = root ? ad_list_at(p->in->lists, root) : NULL;
+        if (list && list->stores.at[list->stores.count - 1] == inst && p->redo[root->id])
+            fill_list(p, b, list);
     }
 }
 
 /* The lists of a region are filled as soon as what comes before their last element is there again: in order,
  * up to `before`. */
 static const Inst *fill_lists(Policy *p, Builder *b, const Inst *from, const Inst *before) {
-    for (; from != before; from = from->next) {
-        bool writes = from->op == OP_store || from->op == OP_copy;
-        const Val *root = writes ? ad_root(from->args[0]) : NULL;
-        const List *list = root ? ad_list_at(p->in->lists, root) : NULL;
-        if (list && list->stores.at[list->stores.count - 1] == from && p->redo[root->id]) fill_list(b, list);
-    }
+    for (; from != before; from = from->next) fill_lists_at(p, b, from);
     return from;
 }
 
@@ -776,7 +848,12 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
             continue;
         }
         if (v->kind == VAL_inst && v->inst->op == OP_call) {
-            redo_call(p, &b, v);
+            redo_call(p, &b, v->inst);
+            continue;
+        }
+        const List *list = ad_list_at(p->in->lists, v);
+        if (list && list->original) {
+            stand_in(p, v, list->original);
             continue;
         }
         Val *again =
@@ -798,6 +875,7 @@ static Val *current(Policy *p, Val *v) {
 
 static void substitute(void *user, Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) inst->args[i] = current(user, inst->args[i]);
+    ir_follow_space(inst); /* a copy was elsewhere than the original */
 }
 
 /* ---- entries */

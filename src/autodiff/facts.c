@@ -277,6 +277,11 @@ bool ad_find_objects(Ad *ad, Val *address, ValVec *objects) {
 
 /* ---- calls that only read */
 
+bool ad_gives_object(const Inst *call, int arg) {
+    const Param *param = &call->callee->params[arg];
+    return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_out;
+}
+
 typedef struct Reading {
     Ad *ad;
     bool steady;
@@ -294,11 +299,28 @@ bool ad_is_steady(const Val *root, bool buffers_are) {
     return buffers_are || type_is_read_only(inst->args[0]->type);
 }
 
+/* In a variable, or in what the function gives. */
+static bool is_own_object(Val *address) {
+    const Val *root = ir_root(address);
+    if (root->kind == VAL_inst) return root->inst->op == OP_var;
+    return ad_is_object(address) && !root->region->owner &&
+           root->region->func->params[root->index].dir == DIR_out;
+}
+
+static int cost_of_read(const Reading *reading, Val *address) {
+    const Val *root = ir_root(address);
+    if (root->kind == VAL_inst ? root->inst->op == OP_var : ad_is_object(address)) return 0;
+    return ad_is_steady(root, reading->steady) ? 1 : AD_NEVER;
+}
+
 static int cost_of_access(const Reading *reading, const Inst *inst) {
-    const Val *root = ir_root(inst->args[0]);
-    bool reads = inst->op == OP_load;
-    if (root->kind == VAL_inst ? root->inst->op == OP_var : reads && ad_is_object(inst->args[0])) return 0;
-    return reads && ad_is_steady(root, reading->steady) ? 1 : AD_NEVER;
+    int total = inst->op == OP_call ? cost_of_reading(reading, inst) : 0;
+    for (int i = 0; i < inst->nargs && total < AD_NEVER; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_write && !is_own_object(inst->args[i])) return AD_NEVER;
+        if (role == ROLE_read && inst->op != OP_call) total += cost_of_read(reading, inst->args[i]);
+    }
+    return total;
 }
 
 /* Finding out where to read is free: the reverse must know as well where to add, and indices are not worth
@@ -307,8 +329,8 @@ static void add_reading(void *user, Inst *inst) {
     Reading *reading = user;
     int cost = 0;
     if (reading->cost == AD_NEVER) return; /* calls in calls in calls are many */
-    if (inst->op == OP_call) cost = cost_of_reading(reading, inst);
-    else if (inst->op == OP_store || inst->op == OP_load) cost = cost_of_access(reading, inst);
+    if (inst->op == OP_call || inst->op == OP_store || inst->op == OP_load || inst->op == OP_copy)
+        cost = cost_of_access(reading, inst);
     else if (inst->op == OP_var || inst->op == OP_return) cost = 0;
     else if (!op_has(inst->op, OP_PURE) || inst->nregions) cost = AD_NEVER;
     else if (type_is_float(inst->results[0]->type)) cost = op_info[inst->op].cost;
@@ -322,8 +344,10 @@ static int cost_of_reading(const Reading *outer, const Inst *call) {
     if (callee->source) ad_fill(outer->ad, callee, callee->normal);
     bool flat = callee->flat->body && call->callee == callee->flat;
     if (!flat || outer->depth == MOST_NESTED) return AD_NEVER;
-    for (int i = 0; i < callee->leaves.count; i++)
-        if (callee->leaves.at[i].by_ref && callee->leaves.at[i].dir != DIR_in) return AD_NEVER;
+    for (int i = 0; i < call->nargs; i++) {
+        Role role = ir_role(call, i);
+        if (role == ROLE_share || (role == ROLE_write && !ad_gives_object(call, i))) return AD_NEVER;
+    }
     Reading reading = {.ad = outer->ad, .steady = outer->steady, .depth = outer->depth + 1};
     region_walk(callee->flat->body, add_reading, &reading);
     return reading.cost;

@@ -8,8 +8,12 @@
  * which it would lose on a tape. Several parts may be copied at once, from memory that holds the same in the
  * reverse.
  *
- * Only objects of integers and references are lists. Of an array of numbers that carry derivatives, a callee
- * that keeps what it reads may keep less than all of it. */
+ * Only objects of integers and references are lists of that kind. Of an array of numbers that carry
+ * derivatives, a callee that keeps what it reads may keep less than all of it. But an array of any numbers is
+ * a list if it is made at once, from buffers that nobody writes:
+ *
+ *     copy %sample.x, %6                                 by a copy, in a loop: the reverse reads the original
+ *     call @"DiffBuffer<Net>.load"(%m.w, %n.data, 0)     by a call that only reads: the reverse makes it again */
 #include "autodiff/ad.h"
 
 enum { MOST_PARTS = 8, MOST_PARTS_WITH_REFERENCES = 64 };
@@ -22,6 +26,16 @@ typedef struct Search {
 
 List *ad_list_at(const Lists *lists, const Val *address) {
     return val_is_const(address) ? NULL : map_get(&lists->by_var, PTR_KEY(address));
+}
+
+Val *ad_list_source(const List *list, int index) {
+    for (int i = 0; i < list->stores.count; i++) {
+        const Inst *store = list->stores.at[i];
+        bool calls = store->op == OP_call;
+        for (int k = calls ? 0 : 1; k < store->nargs; k++)
+            if (!(calls && ad_gives_object(store, k)) && index-- == 0) return store->args[k];
+    }
+    return NULL;
 }
 
 typedef struct Parts {
@@ -54,9 +68,10 @@ static Parts parts_of(const Type *type) {
 
 static void propose(Search *s, Inst *var) {
     Parts parts = parts_of(var->type);
-    if (!parts.fit || !parts.count || type_is_scalar(var->type)) return;
+    bool fits = parts.fit && parts.count && !type_is_scalar(var->type);
+    if (!fits && ad_scalars_in(var->type) <= 1) return;
     List *list = arena_new(s->ad->arena, List);
-    *list = (List){.var = var, .left = (int)parts.count};
+    *list = (List){.var = var, .left = fits ? (int)parts.count : 1, .is_made_at_once = !fits};
     list->filled = arena_array(s->ad->arena, bool, list->left + 1);
     map_put(s->ad->arena, &s->lists->by_var, PTR_KEY(var->results[0]), list);
 }
@@ -100,11 +115,64 @@ static bool fill(const Search *s, List *list, Inst *inst) {
     return true;
 }
 
+/* What it is a part of, perhaps the whole. */
+static const Val *whole_of(const Val *address) {
+    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART))
+        address = inst_operand(address->inst, 0);
+    return address;
+}
+
+/* In a buffer that nobody writes, or in another list of this kind. */
+static bool stays(const Search *s, const Val *address) {
+    const Val *whole = whole_of(address);
+    const List *other = ad_list_at(s->lists, whole);
+    return other ? other->is_made_at_once && other->left == 0 : ad_is_steady(whole, s->making->steady);
+}
+
+/* The reverse has another one in place of a derived call, and of one with a pass of its own. */
+static bool stays_as_it_is(const Search *s, const Inst *call) {
+    CallPlan plan = ad_plan_call(s->ad, call, AD_bwd);
+    return inst_has(call, INST_NO_DIFF) || plan.kind == CALL_plain ||
+           (plan.kind == CALL_custom && !plan.pass);
+}
+
+/* With no more to do than to fetch it. */
+static bool only_fetches(const Search *s, const List *list, const Inst *call, int operand) {
+    if (!ad_gives_object(call, operand) || inst_has(call, INST_AGAIN) || !stays_as_it_is(s, call))
+        return false;
+    for (int i = 0; i < call->nargs; i++) {
+        bool is_address = call->args[i]->type->kind == TYPE_pointer && !ad_gives_object(call, i);
+        if (is_address && !ad_is_stable(s->making, call->args[i], call)) return false;
+    }
+    return ad_cost_of_reading(s->ad, call, s->making->steady) <= ad_scalars_in(list->var->type);
+}
+
+/* Outside of loops an array is there still when the reverse begins (opt/untape.c), or kept once for a call. In
+ * C, loops that add to one buffer and read no other become functions, of which compilers are told more
+ * (emit/clike/triangles.c). */
+static bool is_better_read(const Search *s, const List *list) {
+    return inst_loop_around(list->var) && !s->ad->m->keeps_order && stays(s, list->original);
+}
+
+static bool make_at_once(const Search *s, List *list, Inst *inst, int operand) {
+    bool whole = inst->parent == list->var->parent && inst->args[operand] == list->var->results[0];
+    if (!whole || list->left == 0) return false;
+    if (inst->op == OP_copy) list->original = inst->args[1];
+    else if (inst->op != OP_call || !only_fetches(s, list, inst, operand)) return false;
+    if (list->original && !is_better_read(s, list)) return false;
+    list->left = 0;
+    vec_push(s->ad->arena, &list->stores, inst);
+    return true;
+}
+
+/* Of what is a copy no address is taken before it is made: it will be one in the original. */
 static bool fits(const Search *s, List *list, Inst *inst, int operand) {
     Role role = ir_role(inst, operand);
-    if (role == ROLE_part || role == ROLE_value) return true;
+    if (role == ROLE_value) return true;
+    if (role == ROLE_part) return !list->is_made_at_once || list->left == 0;
     if (role == ROLE_read) return list->left == 0;
-    return role == ROLE_write && fill(s, list, inst);
+    if (role != ROLE_write) return false;
+    return list->is_made_at_once ? make_at_once(s, list, inst, operand) : fill(s, list, inst);
 }
 
 static void walk(Search *s, const Region *region) {
@@ -120,13 +188,21 @@ static void walk(Search *s, const Region *region) {
     }
 }
 
+/* If that is a variable, is it a list still? */
+static bool has_original(const Lists *full, const List *list) {
+    const Val *whole = list->original ? whole_of(list->original) : NULL;
+    bool is_var = whole && whole->kind == VAL_inst && whole->inst->op == OP_var;
+    return !is_var || ad_list_at(full, whole);
+}
+
 Lists *ad_find_lists(Ad *ad, const Making *making) {
     Lists all = {0}, *full = arena_new(ad->arena, Lists);
     Search search = {ad, making, &all};
     walk(&search, making->primal);
     for (int i = 0; i < all.by_var.count; i++) {
         List *list = all.by_var.entries[i].value;
-        if (list && list->left == 0) map_put(ad->arena, &full->by_var, all.by_var.entries[i].key, list);
+        if (list && list->left == 0 && has_original(full, list))
+            map_put(ad->arena, &full->by_var, all.by_var.entries[i].key, list);
     }
     return full;
 }

@@ -173,7 +173,7 @@ Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Buil
             save_object(ad, &before, making->tape, objects[i].at[k], false);
         if (objects[i].count) continue;
         if (!leaf->by_ref) kept[i] = state ? call->results[leaf->out] : arg;
-        else if (!state && ad_is_stable(making, arg, call)) kept[i] = arg;
+        else if (!state && leaf->dir != DIR_out && ad_is_stable(making, arg, call)) kept[i] = arg;
         else if (state || leaf->dir != DIR_out)
             save_object(ad, state ? &after : &before, making->tape, arg, false);
     }

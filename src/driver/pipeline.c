@@ -525,6 +525,7 @@ static void clean_for_ad(void *user, Func *func) {
     opt_ssa(func);
     opt_simplify(func);
     opt_unroll(func);
+    opt_take_digits(func);
     if (!unit->has_no_pointers) opt_write_out(func, unit->is_source);
     opt_simplify(func);
     opt_dce(func);

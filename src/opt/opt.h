@@ -64,6 +64,7 @@ bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is comput
 bool opt_rejoin(Func *func);      /* rejoin.c: a loop over parts of a loop is that loop */
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
+bool opt_take_digits(Func *func); /* digits.c: a loop over k, k / 3 and k % 3 is two loops */
 /* written.c: short nests over local arrays; for_source: a compiler of C makes code of them */
 bool opt_write_out(Func *func, bool for_source);
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */

@@ -145,6 +145,7 @@ static const struct {
     {"upward", opt_upward},
     {"untape", opt_untape},
     {"unroll", opt_unroll},
+    {"digits", opt_take_digits},
     {"pure", infer_pure},
     {"exits", opt_lower_exits},
     {"share", opt_share},
