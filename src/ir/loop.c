@@ -67,14 +67,19 @@ static bool jumps_to(const void *loop, const Inst *inst) {
     return goes_on(loop, inst) || (inst->op == OP_break && inst->target == loop);
 }
 
+/* Not where a block or a loop inside is left, or the next round begun. */
 static bool leaves(const void *user, const Inst *inst) {
-    (void)user;
-    return op_has(inst->op, OP_LEAVES) && inst->op != OP_continue;
+    const Inst *loop = user;
+    bool jumps = inst->op == OP_break || inst->op == OP_continue;
+    if (!jumps) return op_has(inst->op, OP_LEAVES);
+    const Region *at = inst->target->parent;
+    while (at && at != loop->regions[1]) at = at->owner ? at->owner->parent : NULL;
+    return !at && !goes_on(loop, inst);
 }
 
 bool loop_has_continue(const Inst *loop) { return region_find(loop->regions[1], goes_on, loop); }
 bool loop_has_jumps(const Inst *loop) { return region_find(loop->regions[1], jumps_to, loop); }
-bool loop_body_leaves(const Inst *loop) { return region_find(loop->regions[1], leaves, NULL); }
+bool loop_body_leaves(const Inst *loop) { return region_find(loop->regions[1], leaves, loop); }
 
 LoopJumps loop_find_jumps(Arena *arena, const Func *func) {
     LoopJumps jumps = {.arena = arena};
