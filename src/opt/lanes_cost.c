@@ -56,7 +56,7 @@
  *
  * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than
  * before, and all that is made for lanes comes on top. That may be as much (1.25 times for the fewest lanes
- * with registers of 128 bits; with those of 512, 0.65 times as often as the loop seems to be faster, 1.1 to
+ * with registers of 128 bits; with those of 512, 0.85 times as often as the loop seems to be faster, 1.1 to
  * 2.5) as 230, all functions that are compiled with the loop anyway (lanes_around.c), and 100 for each loop in
  * them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions
  * are 8 more. Found by compiling benchmarks and functions of tests/diff: a unit takes
@@ -647,7 +647,7 @@ static double code_of_wide(const Lanes *lanes) {
 /* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. Wide
  * registers gain much more: then a loop over data may take longer to compile. */
 static double most_code(const Lanes *lanes) {
-    static const double LEAST = 1.1, OF_GAIN = 0.65, MOST = 2.5;
+    static const double LEAST = 1.1, OF_GAIN = 0.85, MOST = 2.5;
     bool is_least = !gathers(lanes) && lanes->width == lanes_least_width(lanes);
     if (!has_wide_registers(lanes)) return is_least ? 1.25 : 1;
     Cost cost = cost_of_all(lanes);
