@@ -14,8 +14,6 @@
  * Of each `if` in a body, what its way leads to is looked at with the conditions on that way taken for true
  * or false: if the loop then ends, and nothing but arithmetic is done until it does, the instructions of the
  * way go behind it. What they use of the round is what the loop gives, or computed again, or handed on. */
-#include <limits.h>
-
 #include "opt/opt.h"
 
 enum {
@@ -37,6 +35,7 @@ typedef struct Leaving {
     Way ways[MOST_WAYS];
     int count;
     int steps;    /* left */
+    ValVec ends;  /* what the loop hands on, if it is left on that way */
     Map moved;    /* values that are used behind the loop -> what they are there */
     ValVec kept;  /* values that the loop is to hand on */
     double again; /* what computing some of them again costs */
@@ -138,10 +137,9 @@ static bool can_be_again(const Inst *inst) {
 }
 
 /* The result of the loop that it is, if the loop is left on that way; NULL: none is. */
-static Val *given_by_loop(Leaving *x, const Val *v) {
-    const Inst *end = x->loop->regions[1]->last;
-    for (int i = 0; i < end->nargs; i++)
-        if (on_way(x, end->args[i]) == v) return x->loop->results[i];
+static Val *given_by_loop(const Leaving *x, const Val *v) {
+    for (int i = 0; i < x->ends.count; i++)
+        if (x->ends.at[i] == v) return x->loop->results[i];
     return NULL;
 }
 
@@ -222,13 +220,14 @@ static bool is_before(const Leaving *x, const Val *v) {
 static bool can_be_moved(Leaving *x) {
     const Inst *end = x->loop->regions[1]->last;
     Work work = {.leaving = x, .can = true};
+    for (int i = 0; i < end->nargs; i++) vec_push(x->scratch, &x->ends, on_way(x, end->args[i]));
     for (Inst *inst = region_of(x)->first; inst != region_of(x)->last; inst = inst->next) {
         look_at(&work, inst);
         inst_walk(inst, look_at, &work);
     }
     if (!work.can || work.cost < LEAST_WORK) return false;
     for (int i = 0; i < end->nargs; i++) {
-        Val *v = on_way(x, end->args[i]);
+        Val *v = x->ends.at[i];
         bool is_moved = is_inside(region_of(x), v);
         if (is_moved ? !is_value(v->type) : !is_before(x, v) && depends(x, v)) return false;
     }
@@ -320,10 +319,9 @@ typedef struct Given {
 typedef VEC(Given) GivenVec;
 
 static GivenVec given_on_way(Leaving *x) {
-    const Inst *end = x->loop->regions[1]->last;
     GivenVec given = {0};
-    for (int i = 0; i < end->nargs; i++) {
-        Val *v = on_way(x, end->args[i]);
+    for (int i = 0; i < x->ends.count; i++) {
+        Val *v = x->ends.at[i];
         if (is_inside(region_of(x), v) || val_is_const(v)) vec_push(x->scratch, &given, ((Given){i, v}));
     }
     return given;
@@ -366,10 +364,9 @@ static bool try_way(Leaving *x, Inst *branch, int region) {
     x->ways[x->count++] = (Way){branch, region};
     x->steps = MOST_STEPS;
     x->moved = (Map){0};
-    x->kept = (ValVec){0};
+    x->kept = x->ends = (ValVec){0};
     x->again = 0;
     bool can = branch->regions[region]->last->op == OP_yield && leaves(x) && can_be_moved(x);
-    x->steps = INT_MAX; /* what was found is found again */
     if (can) take_behind(x);
     return can;
 }
