@@ -18,8 +18,8 @@
  *
  * All else that the loop does must be apart from these places. Whether other sums are does not matter, unless
  * something is held as a whole. Places move by constant steps, and are in range, so that indices which differ
- * by a constant do so in memory, too. Before and behind the loop they are in range if there is a round; if
- * not, zeros are added, to whatever is there. */
+ * by a constant do so in memory, too. Behind the loop nothing is written but what rounds have added to: where
+ * there was none, the place may be out of range, or another thread's. */
 #include "opt.h"
 
 enum {
@@ -343,6 +343,7 @@ typedef struct Making {
     int written;     /* the greatest lag of what is written; 0: it goes to memory */
     bool is_written; /* by this round */
     Val *held[MOST_AHEAD + 2];
+    Region *behind[MOST_AHEAD + 1]; /* by rounds: what is done there if there were so many */
 } Making;
 
 static bool is_whole(const Making *m, int64_t lag) {
@@ -420,9 +421,7 @@ static Val *index_in(const Window *w, Builder *b, Val *v, Val *const *carried) {
     if (v->kind == VAL_param) return ir_resolve(carried[v->index]);
     Val *args[2];
     for (int i = 0; i < v->inst->nargs; i++) args[i] = index_in(w, b, inst_operand(v->inst, i), carried);
-    Inst *copy = clone_with(b, v->inst, args);
-    copy->flags &= (uint8_t)~INST_UNCHECKED;
-    return copy->results[0];
+    return build_op(b, v->inst->op, v->type, args, v->inst->nargs);
 }
 
 /* ... and an address, so many rounds later. */
@@ -441,6 +440,75 @@ static Val *place_in(const Making *m, Builder *b, Val *address, Val *const *carr
     return copy->results[0];
 }
 
+/* How many rounds it takes until something is added to the place that is so many rounds behind the last. */
+static int rounds_until(const Window *w, int ahead, int place) {
+    int64_t least = MOST_AHEAD;
+    for (int i = 0; i < w->count; i++) {
+        const Access *access = &w->at[i];
+        bool is_later = access->lag > place && access->lag <= ahead && access->lag - place < least;
+        if (access->inst && access->kind != READ && is_later) least = access->lag - place;
+    }
+    return (int)least;
+}
+
+/* May it be computed again, before the loop? Also as it is in later rounds? */
+static bool is_known_before(const Window *w, const Val *v, bool later) {
+    int64_t step;
+    if (!inst_contains(w->loop, v)) return true;
+    if (v->kind == VAL_param)
+        return v->region->owner == w->loop && (!later || loop_step(w->loop, v->index, &step));
+    bool is_known = op_has(v->inst->op, OP_ELEMENTWISE) && v->inst->nargs <= 2;
+    for (int i = 0; i < v->inst->nargs && is_known; i++)
+        is_known = is_known_before(w, inst_operand(v->inst, i), later);
+    return is_known;
+}
+
+/* What is carried, in the given round. NULL: nobody knows. */
+static Val *carried_in(const Window *w, Builder *b, int i, int round) {
+    Val *first = ir_resolve(w->loop->args[i]);
+    int64_t step;
+    if (round == 0) return first;
+    if (!loop_step(w->loop, i, &step)) return NULL;
+    return build_binary(b, OP_add, first, ir_const_int(w->func->module, first->type, round * step));
+}
+
+/* Are there so many rounds? */
+static Val *has_rounds(const Window *w, Builder *b, int rounds) {
+    Inst *loop = w->loop;
+    Val **carried = arena_array(w->scratch, Val *, loop->nargs), *all = NULL;
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < loop->nargs; i++) carried[i] = carried_in(w, b, i, round);
+        Val *goes_on = index_in(w, b, inst_operand(loop->regions[0]->last, 0), carried);
+        all = all ? build_binary(b, OP_and, all, goes_on) : goes_on;
+    }
+    return all;
+}
+
+/* Where things are done behind the loop, for each number of rounds that there has to be. */
+static void make_behind(Making *m, Builder *before, Builder *behind) {
+    for (int i = 0; i < m->ahead; i++) {
+        int rounds = rounds_until(m->w, m->ahead, i);
+        if (m->behind[rounds]) continue;
+        Val *condition = has_rounds(m->w, before, rounds);
+        m->behind[rounds] = behind->region;
+        if (val_is_one(condition)) continue;
+        Inst *choice = build_if(behind, condition, NULL, 0);
+        for (int k = 0; k < 2; k++) {
+            Builder side = build_at_end(choice->regions[k]);
+            build_yield(&side, NULL, 0);
+        }
+        m->behind[rounds] = choice->regions[0];
+    }
+}
+
+/* Of one of the places that are left when the loop ends: the value held for it is added to what is there. */
+static void put_behind(const Making *m, Val *address, int place, int rounds, Val *rest) {
+    Region *region = m->behind[rounds];
+    Builder b = build_before(region == m->w->loop->parent ? m->w->loop->next : region->last);
+    b.loc = m->last->inst->loc;
+    put(&b, m->last->inst, place_in(m, &b, address, m->w->loop->results, place), rest, place < m->written);
+}
+
 static void make_window(Window *w, Access *last, int ahead, int written) {
     Making m = {.w = w, .last = last, .ahead = ahead, .written = written};
     Inst *loop = w->loop, *yield = loop->regions[1]->last;
@@ -448,10 +516,14 @@ static void make_window(Window *w, Access *last, int ahead, int written) {
     const Type *type = ir_target(address->type);
     Builder before = build_before(loop), end = build_before(yield), behind = build_before(loop->next);
     before.loc = end.loc = behind.loc = last->inst->loc;
+    Val *nothing = build_unary(&before, OP_neg, ir_const_zero(w->func->module, type));
+    int rounds[MOST_AHEAD];
+    for (int i = 0; i < ahead; i++) rounds[i] = rounds_until(w, ahead, i);
+    make_behind(&m, &before, &behind);
     for (int i = 0; i < ahead; i++) {
         bool is_there = is_whole(&m, i);
         Val *first = is_there ? place_in(&m, &before, address, loop->args, i) : NULL;
-        inst_add_arg(loop, is_there ? build_load(&before, first) : ir_const_zero(w->func->module, type));
+        inst_add_arg(loop, is_there ? build_load(&before, first) : nothing);
         region_add_param(loop->regions[0], type, NULL);
         m.held[i] = region_add_param(loop->regions[1], type, NULL);
     }
@@ -459,14 +531,21 @@ static void make_window(Window *w, Access *last, int ahead, int written) {
     if (m.held[0]) put(&end, last->inst, address, m.held[0], is_whole(&m, 0));
     for (int i = 0; i < ahead; i++) {
         Val *next = m.held[i + 1], *rest = inst_add_result(loop, type, NULL);
-        inst_add_arg(yield, next ? next : ir_const_zero(w->func->module, type));
-        put(&behind, last->inst, place_in(&m, &behind, address, loop->results, i), rest, i < written);
+        inst_add_arg(yield, next ? next : nothing);
+        put_behind(&m, address, i, rounds[i], rest);
     }
     if (yield->prev->op == OP_store || yield->prev->op == OP_atomic)
         vec_push(w->scratch, &w->loose, yield->prev);
     last->inst = NULL;
     w->held += ahead;
     w->changed = true;
+}
+
+/* Can be told before the loop whether something is added to each of the places? */
+static bool can_count(const Window *w, int ahead) {
+    bool later = false;
+    for (int i = 0; i < ahead; i++) later |= rounds_until(w, ahead, i) > 1;
+    return is_known_before(w, inst_operand(w->loop->regions[0]->last, 0), later);
 }
 
 /* Makes the window of which this access is the last, if there is one. */
@@ -478,7 +557,7 @@ static void find_window(Window *w, Access *last) {
         bool writes = access->inst && access->kind == WRITE && access->lag <= ahead;
         if (writes && access->lag > written) written = (int)access->lag;
     }
-    if (!is_alone(w, inst_operand(last->inst, 0), written > 0)) return;
+    if (!is_alone(w, inst_operand(last->inst, 0), written > 0) || !can_count(w, ahead)) return;
     make_window(w, last, ahead, written);
 }
 
