@@ -220,7 +220,8 @@ def main():
             *([("debugger", functools.partial(debugger_test.run_all, ROOT / "build-gcc"))] if debugger_test.works() else []),
             ("installation", functools.partial(install_test.run_all, ROOT / "build-gcc"))])
     if [step_build(tally, started) for started in building][-1]:
-        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), repeats_one_in=8)
+        step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), repeats_one_in=8,
+                   share=2, shared=("diff/", "run/", "emit/"))
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")

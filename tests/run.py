@@ -425,7 +425,13 @@ def with_few_repeats(tests, one_in):
     return [test for test in tests if test not in left_out]
 
 
-def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout, interpret=False, share=1, coded=1,
+def one_of(tests, share, folders):
+    """Of the tests in these folders, one of so many."""
+    left_out = {test for i, test in enumerate(test for test in tests if test.name.startswith(folders)) if i % share}
+    return [test for test in tests if test not in left_out]
+
+
+def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout, interpret=False, share=1, shared=("",), coded=1,
               without=(), repeats_one_in=1):
     """Runs what is wanted; returns how many passed and a list of (name, what went wrong)."""
     tests, failures = discover(suite)
@@ -436,7 +442,7 @@ def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout, inter
     if interpret:
         tests = [test for test in map(interpreted, tests) if test]
     work = [(name, run_unit, name) for name in units if wanted(f"unit/{name}", filters)]
-    work += [(test.name, run_test, test) for test in tests[::share] if wanted(test.name, filters)]
+    work += [(test.name, run_test, test) for test in one_of(tests, share, shared) if wanted(test.name, filters)]
     passed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         running = {pool.submit(function, suite, item): name for name, function, item in work}

@@ -67,6 +67,15 @@ class RunnerTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, failures[0][0] + "\n" + failures[0][1])
 
+    def test_of_some_folders_a_part_can_be_run(self):
+        for name in "abc":
+            for folder in ("many", "few"):
+                self.file(f"{folder}/{name}.slang", "//! run echo ran\n")
+                self.file(f"{folder}/{name}.out", "ran\n")
+        suite = run.Suite(self.build, root=self.root)
+        self.assertEqual(5, run.run_suite(suite, share=2, shared=("many/",))[0])
+        self.assertEqual(3, run.run_suite(suite, share=2)[0])
+
     # ---- goldens
 
     def test_each_golden_is_a_test_with_its_command(self):
