@@ -33,16 +33,20 @@ INTRODUCTION = """# Accuracy
 | model | |
 |---|---|
 | `strict` | every operation is rounded as it is written |
-| `contract` | the default, as in C: a product that goes into a sum may be rounded together with it, once, where the processor can (`a * b + c` as `fma`) |
+| `contract` | the default, as in C: a product that goes into a sum may be rounded together with it, once, where the processor can (`a * b + c` as `fma`); and `pow` with a constant exponent of 2, 3 .. 8 is made of products |
 | `fast` | also: sums and products in any order, quotients as products with reciprocals, no difference between 0 and -0 |
 
 - `contract` makes results more accurate rather than less, but not always identical: `a * a - b * b` need not be exactly 0
   for equal `a` and `b`, so `sqrt` of it may see a tiny negative number. Write `(a - b) * (a + b)`, or declare the result
   `precise`: a function with a precise variable, parameter or result is strict as a whole, and so are its derivatives and
   the functions it is inlined into.
+- Made of products, `pow(x, n)` errs by less than n units in the last place, and `pow(x, 2)` is as good as by the
+  library.
 - NaN and infinities keep their meaning in all three models, and one build gives the same result each time.
 - The sums that differentiation itself makes, in forward as in reverse mode, of everything that contributes to a
   derivative, have no written order: in every model they are taken in whatever order is fastest.
+- Nor has anybody written the quotients that differentiation makes: but for `strict`, several by one number are products
+  with its reciprocal.
 
 ## The library
 

@@ -101,7 +101,7 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     case OP_div:
     case OP_ratio: {
         Op op = inst->op == OP_ratio ? OP_ratio : ad_quotient(t->untaken, inst->results[0], a[1]);
-        bump(t, b, adj, a[0], build_binary(b, op, g, a[1]));
+        bump(t, b, adj, a[0], build_quotient(b, op, g, a[1]));
         return;
     }
     case OP_select:

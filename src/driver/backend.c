@@ -174,8 +174,7 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
     unit->has_no_lanes = (capabilities & TARGET_LANES) == 0;
     unit->ir->many_threads = (capabilities & TARGET_MANY_THREADS) != 0;
     unit->ir->keeps_order = (capabilities & TARGET_KEEPS_ORDER) != 0;
-    unit->ir->shares_reciprocals =
-        unit->ir->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
+    unit->ir->rounds_as_written = program->session->config.floats == SLOPE_FLOATS_strict;
 }
 
 /* What was asked for before, and never run, may have errors: they are told now, but are not the

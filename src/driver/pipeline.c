@@ -443,6 +443,7 @@ static const struct {
     {"simplify-again", 1, .run = opt_simplify},
     {"legalize", 0, .run = pass_legalize},
     {"pure", 1, .run_all = opt_infer_pure},
+    {"powers", 1, .run = opt_powers},
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
     {"together", 1, .run = pass_together},

@@ -93,6 +93,16 @@ Val *build_sum(Builder *b, Val *x, Val *y) {
     return sum;
 }
 
+Val *build_quotient(Builder *b, Op op, Val *x, Val *y) {
+    Val *quotient = build_binary(b, op, x, y);
+    Inst *inst = quotient->kind == VAL_inst ? quotient->inst : NULL;
+    if (inst && inst->op == OP_neg && inst_operand(inst, 0)->kind == VAL_inst)
+        inst = inst_operand(inst, 0)->inst;
+    bool is_new = inst && inst->op == op && inst_operand(inst, 1) == ir_resolve(y);
+    if (is_new) inst->flags |= INST_FREE;
+    return quotient;
+}
+
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z) {
     Val *args[] = {x, y, z};
     return build_op(b, OP_fma, x->type, args, 3);

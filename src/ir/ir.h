@@ -179,8 +179,9 @@ typedef enum InstFlags {
             * elements behind that fill vectors are nobody's (opt/padded.c) */
     INST_UNCHECKED =
         2, /* the index is known to be in range; of arithmetic: operands and result are, nothing wraps */
-    INST_NO_DIFF = 4,  /* under no_diff: no derivative passes */
-    INST_FREE = 8,     /* of a sum: nobody wrote an order, so that any will do */
+    INST_NO_DIFF = 4, /* under no_diff: no derivative passes */
+    INST_FREE =
+        8, /* nobody wrote it: of a sum, any order will do; of a quotient, a product with a reciprocal */
     INST_WRITES = 16,  /* some store goes through the address */
     INST_LIKELY = 64,  /* of an if: the condition is true, as a rule */
     INST_COPIED = 128, /* of an access to a buffer: groups may have a copy of the element (Func.copies) */
@@ -409,9 +410,9 @@ struct Module {
     bool has_waves;                   /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     bool keeps_order;  /* for it, what compiles it does all as it is written, one item at a time: C */
-    bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
-    int64_t inlined;         /* instructions copied to callers since derivatives, or passes, began */
-    int64_t written;         /* instructions that there were then */
+    bool rounds_as_written; /* every operation by itself: --fp strict */
+    int64_t inlined;        /* instructions copied to callers since derivatives, or passes, began */
+    int64_t written;        /* instructions that there were then */
     IrHooks hooks;
 };
 
@@ -473,6 +474,9 @@ static inline bool op_is_quotient_or_root(unsigned op) {
     return op == OP_div || op == OP_ratio || op == OP_sqrt;
 }
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
+static inline bool inst_is_free_sum(const Inst *inst) {
+    return (inst->op == OP_add || inst->op == OP_sub) && inst_has(inst, INST_FREE);
+}
 /* Do threads of a group meet there? Then all must come to the same one: it is not there twice for some and
  * for others. */
 static inline bool inst_meets(const Inst *inst) {
@@ -540,7 +544,8 @@ Val *build_unary(Builder *b, Op op, Val *a); /* result has the type of a (bool f
 /* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`,
  * `sub free`). */
 Val *build_sum(Builder *b, Val *x, Val *y);
-Val *build_binary(Builder *b, Op op, Val *x, Val *y); /* result has the type of x (bool for COMPARES) */
+Val *build_quotient(Builder *b, Op op, Val *x, Val *y); /* of differentials: div or ratio */
+Val *build_binary(Builder *b, Op op, Val *x, Val *y);   /* result has the type of x (bool for COMPARES) */
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z);
 Val *build_select(Builder *b, Val *condition, Val *x, Val *y);
 Val *build_convert(Builder *b, Val *x, const Type *to); /* scalar or vector; nothing if it has the type */

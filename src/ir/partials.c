@@ -114,13 +114,13 @@ Val *build_unless_infinite(Builder *b, Val *v, Val *change) {
 /* (du - y * dv) / v: one division instead of two. */
 Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv) {
     Val *top = dsub(b, du, build_unless_infinite(b, v, ydv));
-    return top ? build_binary(b, OP_div, top, v) : NULL;
+    return top ? build_quotient(b, OP_div, top, v) : NULL;
 }
 
 static Val *dquotient(Builder *b, Op op, Val *const *a, Val *const *d, Val *y) {
     if (op == OP_div) return build_quotient_differential(b, a[1], d[0], dscale(b, y, d[1]));
     Val *top = dsub(b, d[0], d[1] ? build_binary(b, OP_scale, d[1], y) : NULL);
-    return top ? build_binary(b, op, top, tame_divisor(b, a[0], a[1])) : NULL;
+    return top ? build_quotient(b, op, top, tame_divisor(b, a[0], a[1])) : NULL;
 }
 
 /* ---- by the table */

@@ -118,8 +118,10 @@ bool opt_is_repeatable(const Inst *inst) {
     return true;
 }
 
+/* Of what somebody wrote and what nobody did, one is left that was written. */
 static void replace(Cse *c, Inst *inst, Inst *with) {
-    with->flags |= inst->flags;
+    uint8_t both = with->flags & inst->flags;
+    with->flags = (uint8_t)(((with->flags | inst->flags) & ~INST_FREE) | (both & INST_FREE));
     inst_replace(inst, with);
     c->changed = true;
 }

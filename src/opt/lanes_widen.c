@@ -86,7 +86,7 @@ static void widen_elementwise(Lanes *lanes, Inst *inst) {
                            : lanes_part(lanes, inst->args[k], one ? 0 : i);
         }
         const Type *type = part_type(result->type);
-        bool any_order = inst_has(inst, INST_FREE);
+        bool any_order = inst_is_free_sum(inst);
         if (any_order && inst->op == OP_sub) args[1] = build_unary(&lanes->b, OP_neg, args[1]);
         parts[i] = any_order ? build_sum(&lanes->b, args[0], args[1])
                              : build_op(&lanes->b, (Op)inst->op, wide ? lanes_row(lanes, type) : type, args,

@@ -45,13 +45,9 @@ typedef struct Order {
 
 /* ---- terms */
 
-static bool is_free_sum(const Inst *inst) {
-    return inst_has(inst, INST_FREE) && (inst->op == OP_add || inst->op == OP_sub);
-}
-
 /* A sum that is nothing but a part of that one. Twice the same is one term. */
 static bool is_part(const Order *o, const Val *v, const Inst *sum) {
-    return v->kind == VAL_inst && is_free_sum(v->inst) && v->inst->parent == sum->parent &&
+    return v->kind == VAL_inst && inst_is_free_sum(v->inst) && v->inst->parent == sum->parent &&
            o->uses[v->id] == 1 && inst_operand(v->inst, 0) != inst_operand(v->inst, 1);
 }
 
@@ -153,7 +149,7 @@ static void fix_order(Order *o, Inst *sum) {
 static int64_t order_sum(Order *o, Inst *inst) {
     const Val *v = inst->results[0];
     const Inst *user = o->user[v->id];
-    if (user && is_free_sum(user) && is_part(o, v, user)) return 0; /* the user's turn will come */
+    if (user && inst_is_free_sum(user) && is_part(o, v, user)) return 0; /* the user's turn will come */
     find_terms(o, inst);
     qsort(o->terms.at, (size_t)o->terms.count, sizeof *o->terms.at, compare_terms);
     if (o->terms.count > 2) write_sum(o, inst);
@@ -174,7 +170,7 @@ static void note_operands(void *user, Inst *inst) {
 static int64_t carried_ready(const Order *o, const Val *param) {
     const Inst *user = o->user[param->id];
     if (!type_is_float(type_element(param->type))) return 0; /* counters */
-    return o->uses[param->id] == 1 && is_free_sum(user) ? o->round + ROUND / 2 : o->round;
+    return o->uses[param->id] == 1 && inst_is_free_sum(user) ? o->round + ROUND / 2 : o->round;
 }
 
 static int64_t order_region(Order *o, const Region *region);
@@ -219,7 +215,7 @@ static int64_t order_region(Order *o, const Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) {
         int64_t ready = latest_operand(o, inst), inside = order_regions(o, inst);
         ready = (ready > inside ? ready : inside) + op_info[inst->op].cost;
-        if (is_free_sum(inst) && is_to_order(o, inst)) ready = order_sum(o, inst);
+        if (inst_is_free_sum(inst) && is_to_order(o, inst)) ready = order_sum(o, inst);
         for (int i = 0; i < inst->nresults; i++) o->ready[inst->results[i]->id] = ready;
         if (ready > latest) latest = ready;
     }

@@ -1,12 +1,14 @@
-/* What divides several numbers becomes a reciprocal that they are multiplied by, for targets on which a
- * division takes ten times as long as a product.
+/* What divides several numbers becomes a reciprocal that they are multiplied by.
  *
  *     d.x / s, d.y / s, d.z / s        r = 1 / s; d.x * r, d.y * r, d.z * r
  *
- * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for
- * nothing else (whose reciprocal such targets have), alone or times what it is the root of: the third power
- * of a distance. A quotient may differ in its last digit then; who wants it as it is written says so (--fp
- * strict, `precise`), and is never asked.
+ * So does a constant, and what divides in a loop and comes from outside of it. Where a constant is divided by
+ * the same number anyway, that quotient is a reciprocal but for a factor.
+ *
+ * A quotient may differ in its last digit then. Nobody wrote those that differentiation makes (`div free`). Of
+ * all others that holds on a GPU, where a division takes ten times as long as a product: also of a square root
+ * that is good for nothing else (whose reciprocal such targets have), alone or times what it is the root of:
+ * the third power of a distance. Who wants them as they are written says so (--fp strict, `precise`).
  *
  * The reciprocal of a number below the smallest normal one is too large to be a number, although the quotient
  * may be one. Unless it is known not to be that small, the divisor is therefore scaled up first, if it is,
@@ -22,6 +24,9 @@ enum { DEPTH = 6 };
 typedef struct Divisor {
     int divided;          /* numbers that it divides */
     bool in_loop;         /* some of them in a loop that it is not made in */
+    Inst *first;          /* before this its reciprocal is made ... */
+    bool is_scattered;    /* ... which comes before some of the divisions only */
+    Inst *of_constant;    /* that it divides before */
     Val *over;            /* its reciprocal, or NULL: not made yet */
     Val *dividend_factor; /* NULL: none is needed */
 } Divisor;
@@ -33,6 +38,7 @@ typedef struct Division {
 
 typedef struct Reciprocals {
     Arena *scratch;
+    bool all;  /* also of quotients that somebody wrote */
     int *uses; /* by Val.id */
     Divisor *divisors;
     VEC(Division) divisions;
@@ -108,21 +114,47 @@ static bool has_reciprocal(const Val *v, int depth) {
 
 static const Region *home_of(const Val *v) { return v->kind == VAL_param ? v->region : v->inst->parent; }
 
-static bool is_in_inner_loop(const Inst *inst, const Region *home) {
+/* The outermost loop around it that the number is not made in; itself: there is none. */
+static Inst *outside_of_loops(Inst *inst, const Region *home) {
+    Inst *outside = inst;
     for (const Region *at = inst->parent; at != home && at->owner; at = at->owner->parent)
-        if (at->owner->op == OP_loop) return true;
-    return false;
+        if (at->owner->op == OP_loop) outside = at->owner;
+    return outside;
 }
 
+static bool is_within(const Inst *inst, const Region *region) {
+    const Region *at = inst->parent;
+    while (at && at != region) at = at->owner ? at->owner->parent : NULL;
+    return at;
+}
+
+/* Can what is divided be multiplied by a quotient of it instead? Not where that would be infinite, but no other
+ * quotient: half of a number has a reciprocal that is no more than twice as large. */
+static bool is_of_constant(const Inst *division) {
+    const Val *x = inst_operand(division, 0);
+    return division->op == OP_div && val_is_const(x) && fabs(x->real) >= 0.5 && fabs(x->real) <= 2;
+}
+
+static void note_division(Reciprocals *r, Inst *inst, const Val *v) {
+    Divisor *divisor = &r->divisors[v->id];
+    Inst *outside = outside_of_loops(inst, home_of(v));
+    divisor->divided += r->all ? type_count(inst->results[0]->type) : 1;
+    divisor->in_loop |= outside != inst;
+    if (!divisor->first) divisor->first = outside;
+    else divisor->is_scattered |= !is_within(inst, divisor->first->parent);
+}
+
+/* Those of constants come first in a walk, or are of no use. */
 static void note_inst(void *user, Inst *inst) {
     Reciprocals *r = user;
     Val *v = is_division(inst) ? divisor_of(inst) : NULL;
     if (!v) return;
-    vec_push(r->scratch, &r->divisions, ((Division){inst, v}));
-    if (val_is_const(v)) return;
-    Divisor *divisor = &r->divisors[v->id];
-    divisor->divided += type_count(inst->results[0]->type);
-    divisor->in_loop |= is_in_inner_loop(inst, home_of(v));
+    if (r->all || inst_has(inst, INST_FREE)) {
+        vec_push(r->scratch, &r->divisions, ((Division){inst, v}));
+        if (!val_is_const(v)) note_division(r, inst, v);
+    } else if (!val_is_const(v) && is_of_constant(inst) && !r->divisors[v->id].first) {
+        r->divisors[v->id].of_constant = inst;
+    }
 }
 
 /* The root in y * sqrt(y), if that is all it is for; NULL: it is something else. */
@@ -137,11 +169,18 @@ static const Inst *root_of_cube(const Reciprocals *r, const Val *v) {
     return NULL;
 }
 
+static bool is_divided_before(const Divisor *divisor) {
+    return divisor->of_constant && is_within(divisor->first, divisor->of_constant->parent);
+}
+
 static bool is_worth_it(const Reciprocals *r, const Val *v) {
     if (val_is_const(v)) return has_reciprocal(v, 1) && fabs(1 / v->real) >= smallest(v->type);
-    if (root_of_cube(r, v)) return true;
     const Divisor *divisor = &r->divisors[v->id];
-    return divisor->divided > 1 || divisor->in_loop || (made_by(v, OP_sqrt) && r->uses[v->id] == 1);
+    if (!r->all && divisor->is_scattered) return false;
+    bool is_dear = !r->all && !has_reciprocal(v, DEPTH); /* to scale it takes as long as a division */
+    if (divisor->divided > 1 + is_dear || divisor->in_loop) return true;
+    if (!r->all) return is_divided_before(divisor);
+    return root_of_cube(r, v) || (made_by(v, OP_sqrt) && r->uses[v->id] == 1);
 }
 
 /* ---- making them */
@@ -150,9 +189,15 @@ static Builder build_behind(const Val *v) {
     return v->kind == VAL_inst ? build_after(v->inst) : build_before(v->region->first);
 }
 
-static void make_reciprocal(Divisor *divisor, Val *v, const Inst *root) {
-    Builder b = build_behind(v);
+static void make_reciprocal(const Reciprocals *r, Divisor *divisor, Val *v, const Inst *root) {
+    Builder b = r->all ? build_behind(v) : build_before(divisor->first);
     Module *module = b.func->module;
+    if (is_divided_before(divisor)) {
+        const Inst *quotient = divisor->of_constant;
+        Val *factor = ir_const_real(module, v->type, 1 / inst_operand(quotient, 0)->real);
+        divisor->over = build_binary(&b, OP_mul, quotient->results[0], factor);
+        return;
+    }
     Val *one = ir_const_real(module, v->type, 1), *scaled = v;
     if (root) {
         Val *over = build_binary(&b, OP_div, one, build_unary(&b, OP_sqrt, inst_operand(root, 0)));
@@ -194,15 +239,17 @@ static bool replace(Reciprocals *r, Division division) {
         return true;
     }
     Divisor *divisor = &r->divisors[division.by->id];
-    if (!divisor->over) make_reciprocal(divisor, by, root_of_cube(r, division.by));
+    if (!divisor->over) make_reciprocal(r, divisor, by, r->all ? root_of_cube(r, division.by) : NULL);
     multiply(division.inst, divisor->dividend_factor, divisor->over);
     return true;
 }
 
 bool opt_reciprocal(Func *func) {
-    if (!func->body || !func->module->shares_reciprocals || (func->flags & FUNC_PRECISE)) return false;
+    const Module *module = func->module;
+    if (!func->body || module->rounds_as_written || (func->flags & FUNC_PRECISE)) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     Reciprocals r = {.scratch = scratch,
+                     .all = module->many_threads,
                      .uses = region_count_uses(scratch, func->body),
                      .divisors = arena_array(scratch, Divisor, func->nvals + 1)};
     bool changed = false;

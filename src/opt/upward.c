@@ -88,7 +88,7 @@ static bool adds_to(const Upward *u, const Val *sum, const Val *value) {
     const Inst *inst = sum->inst;
     if (inst->op == OP_loop)
         return adds_to(u, inst_operand(inst, sum->index), value) && is_free_sum(u, inst, sum->index);
-    if ((inst->op != OP_add && inst->op != OP_sub) || !inst_has(inst, INST_FREE)) return false;
+    if (!inst_is_free_sum(inst)) return false;
     return adds_to(u, inst_operand(inst, 0), value) ||
            (inst->op == OP_add && adds_to(u, inst_operand(inst, 1), value));
 }

@@ -140,6 +140,8 @@ static const struct {
     {"ssa", opt_ssa},
     {"dce", opt_dce},
     {"simplify", opt_simplify},
+    {"powers", opt_powers},
+    {"reciprocal", opt_reciprocal},
     {"cse", opt_cse},
     {"licm", opt_licm},
     {"upward", opt_upward},

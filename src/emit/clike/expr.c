@@ -325,7 +325,8 @@ static Value library(Printer *p, const char *name, const Type *type, const Value
 
 /* Is it one over a square root that stands right here? Then *under is what that is of. */
 static bool is_over_root(Printer *p, const Inst *inst, const Value *args, Value *under) {
-    if (!inst || !p->dialect->over_root || !p->module->shares_reciprocals) return false;
+    if (!inst || !p->dialect->over_root || !p->module->many_threads || p->module->rounds_as_written)
+        return false;
     const Val *root = ir_resolve(inst->args[1]);
     if (!val_is_one(ir_resolve(inst->args[0])) || root->kind != VAL_inst || root->inst->op != OP_sqrt)
         return false;

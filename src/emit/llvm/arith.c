@@ -49,7 +49,7 @@ static LLVMValueRef without_wrapping(const Inst *inst, LLVMValueRef value) {
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return without_wrapping(inst, on_int(e->builder, a, b, ""));
-    if (inst_has(inst, INST_FREE)) return free_sum(e, on_float(e->builder, a, b, ""));
+    if (inst_is_free_sum(inst)) return free_sum(e, on_float(e->builder, a, b, ""));
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 
