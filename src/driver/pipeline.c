@@ -444,6 +444,7 @@ static const struct {
     {"legalize", 0, .run = pass_legalize},
     {"pure", 1, .run_all = opt_infer_pure},
     {"powers", 1, .run = opt_powers},
+    {"extremes", 1, .run = opt_extremes},
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
     {"together", 1, .run = pass_together},

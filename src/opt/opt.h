@@ -67,6 +67,7 @@ bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_take_digits(Func *func); /* digits.c: a loop over k, k / 3 and k % 3 is two loops */
 /* written.c: short nests over local arrays; for_source: a compiler of C makes code of them */
 bool opt_write_out(Func *func, bool for_source);
+bool opt_extremes(Func *func);    /* extremes.c: choices that are the greater one of two numbers */
 bool opt_powers(Func *func);      /* powers.c: pow(x, 5) becomes products */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
 bool opt_direct_sums(Func *func); /* direct.c: on a GPU, sums that are kept for a buffer go there at once */

@@ -141,6 +141,7 @@ static const struct {
     {"dce", opt_dce},
     {"simplify", opt_simplify},
     {"powers", opt_powers},
+    {"extremes", opt_extremes},
     {"reciprocal", opt_reciprocal},
     {"cse", opt_cse},
     {"licm", opt_licm},
