@@ -200,7 +200,23 @@ static bool is_far(const Val *address) {
     return whole && words_of(whole) > cached;
 }
 
+/* A part of something larger, and there are others beside it: rows of them are read and written, and turned
+ * (emit/llvm/records.c). */
+static bool is_in_row(const Val *address) {
+    static const double FOUR = 4;
+    while (address->kind == VAL_inst) {
+        const Inst *inst = address->inst;
+        bool is_part =
+            inst->op == OP_field || (inst->op == OP_elem && val_is_const(ir_resolve(inst->args[1])));
+        if (!is_part) return false;
+        address = ir_resolve(inst->args[0]);
+        if (words_of(ir_target(address->type)) >= FOUR) return true;
+    }
+    return false;
+}
+
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
+    static const double IN_ROW = 0.7;
     double parts = parts_of(type);
     int step = lanes_step_of_address(lanes, address);
     double apart = gathers(lanes) ? 2 : lanes->rounds ? 9 : 4.5, strided = gathers(lanes) ? 1.6 : 1.2;
@@ -210,6 +226,7 @@ static double together_at(const Lanes *lanes, Val *address, const Type *type) {
                                           : registers(lanes, type));
     if (step == STEP_same) return parts;
     if (step == STEP_one && type->kind != TYPE_vector) return 0.75 * lanes->width + 1;
+    if (is_in_row(address)) return parts * lanes->width * IN_ROW;
     return parts * lanes->width * (step == STEP_none ? apart : strided);
 }
 
@@ -486,13 +503,51 @@ static bool is_without_vectors(const void *user, const Inst *inst) {
     return lanes_is_left_to_lanes(lanes->options, inst);
 }
 
+/* Is it computed from a number that is read, and differs between rounds? */
+static bool is_of_read(const Lanes *lanes, const Val *v) {
+    if (!varies(lanes, v) || v->kind != VAL_inst) return false;
+    if (v->inst->op == OP_load) return true;
+    if (!op_has(v->inst->op, OP_ELEMENTWISE) && v->inst->op != OP_extract) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (is_of_read(lanes, ir_resolve(v->inst->args[i]))) return true;
+    return false;
+}
+
+static bool has_index_that_is_read(const Lanes *lanes, const Val *address) {
+    for (; address->kind == VAL_inst && address->inst->nargs; address = ir_resolve(address->inst->args[0]))
+        if (address->inst->nargs > 1 && is_of_read(lanes, ir_resolve(address->inst->args[1]))) return true;
+    return false;
+}
+
+typedef struct Places {
+    const Lanes *lanes;
+    bool anywhere, written; /* what is read; something is, too */
+} Places;
+
+static void look_at_place(void *user, Inst *inst) {
+    Places *places = user;
+    bool is_access = op_has(inst->op, OP_READS | OP_WRITES) && inst->nargs && ir_target(inst->args[0]->type);
+    if (!is_access || lanes_is_spread(ir_resolve(inst->args[0]))) return;
+    places->written |= op_has(inst->op, OP_WRITES);
+    for (int i = 0; i < inst->nargs; i++)
+        places->anywhere |= ir_target(inst->args[i]->type) &&
+                            has_index_that_is_read(places->lanes, ir_resolve(inst->args[i]));
+}
+
+/* LLVM then cannot ask before the loop whether what is written there overlaps with what is read. */
+static bool reads_anywhere(const Lanes *lanes) {
+    Places places = {.lanes = lanes};
+    region_walk(lanes->from->body, look_at_place, &places);
+    return places.anywhere && places.written;
+}
+
 /* Does LLVM do all of a round by vectors? What is summed up in order hinders it; where that is done for a
  * reverse pass, nobody uses the sum. */
 bool lanes_are_vectors_alone(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
     bool has_order = rounds->ncounters + rounds->nsums < rounds->loop->nargs;
     if (rounds->keeps_checks || (has_order && !keeps_something(lanes))) return false;
-    return !region_find(lanes->from->body, is_without_vectors, lanes);
+    return !region_find(lanes->from->body, is_without_vectors, lanes) && !reads_anywhere(lanes);
 }
 
 /* ... so that wider registers are what is gained? */
@@ -578,12 +633,14 @@ static bool is_in_reach(const Val *address) {
 }
 
 static double code_of_access(const Lanes *lanes, const Inst *inst) {
+    static const double IN_ROW = 0.6;
     Val *address = ir_resolve(inst->args[0]);
     const Type *type = ir_target(address->type);
     int step = lanes_step_of_address(lanes, address), parts = parts_of(type);
     if (step == STEP_same) return 0;
     if (lanes_is_spread(address)) return parts * (gathers(lanes) ? 4 : 1.5 * lanes->width);
     if (step == STEP_one && type->kind != TYPE_vector) return is_in_reach(address) ? 2 : 12;
+    if (is_in_row(address)) return parts * IN_ROW * lanes->width;
     double strided = has_wide_registers(lanes) ? 4 : 1.5 * lanes->width;
     return parts * (step == STEP_none ? code_elsewhere(lanes) : strided);
 }

@@ -188,7 +188,9 @@ typedef struct Objects {
     int lane; /* not 0: its number plus one; one of the two is memory of that lane alone */
 } Objects;
 
-enum { FEW_ELEMENTS = 8 };
+/* That are not copied by a loop: neighbours in memory that all share are read and written as rows
+ * (emit/llvm/records.c). */
+enum { FEW_ELEMENTS = 8, FEW_NEIGHBOURS = 32 };
 
 static void each_scalar(Lanes *lanes, const Objects *objects, const Type *type);
 
@@ -233,7 +235,8 @@ static Place at_index(Lanes *lanes, Place place, Val *index) {
 
 static void each_element(Lanes *lanes, const Objects *objects, const Type *type) {
     int64_t length = type->kind == TYPE_vector ? type_count(type) : type_length(type);
-    if (length <= FEW_ELEMENTS) {
+    bool is_between = objects->to.spread && (objects->op == OP_zero || objects->from.spread);
+    if (length <= (is_between ? FEW_ELEMENTS : FEW_NEIGHBOURS)) {
         for (int64_t i = 0; i < length; i++) {
             Val *index = ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_int), i);
             Objects inner = {objects->op, at_index(lanes, objects->to, index),

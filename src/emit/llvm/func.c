@@ -555,6 +555,7 @@ static void emit_inst(Emitter *e, const Inst *inst) {
 }
 
 void emit_region(Emitter *e, const Region *region) {
+    emit_find_records(e, region);
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         emit_inst(e, inst);
         store_early(e, inst);

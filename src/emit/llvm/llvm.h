@@ -102,6 +102,7 @@ typedef struct FuncState {
     SumsTogether sums;    /* on a GPU: those that wait for the next ones, */
     WholeElement whole;   /* ... the element that is being put together, */
     LLVMValueRef element; /* ... and where */
+    Map records;          /* Inst -> RecordAccess that it is one of */
     Loc here;             /* the instruction that is being emitted */
 } FuncState;
 
@@ -267,6 +268,10 @@ LLVMValueRef emit_index_arg(Emitter *e, const Inst *inst,
 /* ---- wide.c: addresses of several lanes */
 void emit_note_steps(Emitter *e, const Inst *inst); /* of integers that an instruction has just made */
 bool emit_wide(Emitter *e, const Inst *inst);       /* false: not an op of this file, or of one lane */
+
+/* ---- records.c: those of one record for each lane */
+typedef struct RecordAccess RecordAccess;
+void emit_find_records(Emitter *e, const Region *region); /* before it is emitted */
 
 /* ---- memory.c */
 void emit_take_large(Emitter *e, const Func *func); /* memory for all large variables, before the code */

@@ -10,15 +10,7 @@
  *
  * If the distance is another, the first way is a load for each lane, by a distance that is known; without
  * such a form it is a gather of all. The other way is a function of its own, which keeps the code small. */
-#include "emit/llvm/llvm.h"
-
-/* Places in one buffer: data + index * unit + offset, if the index is below the count. */
-typedef struct Indexed {
-    LLVMValueRef data, count; /* count NULL: nobody asks */
-    LLVMValueRef index;       /* a vector of integers of the program */
-    bool is_signed;
-    int64_t unit, offset;
-} Indexed;
+#include "emit/llvm/wide.h"
 
 /* ---- numbers at equal distances */
 
@@ -185,13 +177,17 @@ static Value offset_address(Emitter *e, const Inst *inst) {
     return moved(e, inst, base, index_of(e, inst), stride);
 }
 
+Value emit_further(Emitter *e, Value address, int64_t bytes) {
+    address.value = emit_at(e, address.value, bytes);
+    if (address.first) address.first = emit_at(e, address.first, bytes);
+    if (address.indexed) address.indexed = further_on(e, address.indexed, bytes);
+    return address;
+}
+
 static Value field_address(Emitter *e, const Inst *inst) {
     Value value = emit_operand(e, inst, 0);
-    int64_t offset = type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)value.rules);
-    value.value = emit_at(e, value.value, offset);
-    if (value.first) value.first = emit_at(e, value.first, offset);
-    if (value.indexed) value.indexed = further_on(e, value.indexed, offset);
-    return value;
+    const Type *record = ir_target(inst->args[0]->type);
+    return emit_further(e, value, type_field_offset(record, inst->index, (LayoutRules)value.rules));
 }
 
 static Value buffer_address(Emitter *e, const Inst *inst) {
@@ -225,18 +221,6 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
 
 /* ---- access */
 
-typedef struct Access {
-    const Type *scalar, *shape; /* what is there; a vector of lanes */
-    LLVMTypeRef memory;         /* a vector of what is there */
-    Value address;
-    LLVMValueRef mask; /* lanes that are on ... */
-    LLVMValueRef on;   /* ... and in range */
-    LLVMValueRef all;  /* i1: the fast way can be gone; NULL: surely */
-    bool neighbours;   /* ... which is one vector */
-    unsigned align;
-    int lanes;
-} Access;
-
 static bool is_all_on(LLVMValueRef mask) { return mask == LLVMConstAllOnes(LLVMTypeOf(mask)); }
 
 static LLVMValueRef every(Emitter *e, LLVMValueRef mask) {
@@ -267,13 +251,13 @@ static void own_column(Emitter *e, Access *access, int64_t size) {
     access->address.step += size;
 }
 
-static Access access_of(Emitter *e, const Inst *inst) {
+Access emit_access(Emitter *e, const Inst *inst, Value at) {
     LLVMValueRef mask = emit_use(e, inst, inst->nargs - 1);
     const Type *type = inst->args[0]->type, *target = ir_target(type),
                *lanes = inst->args[inst->nargs - 1]->type;
     Access access = {.scalar = type_element(target),
                      .shape = lanes,
-                     .address = emit_operand(e, inst, 0),
+                     .address = at,
                      .mask = mask,
                      .lanes = type_count(lanes)};
     Value *address = &access.address;
@@ -290,10 +274,20 @@ static Access access_of(Emitter *e, const Inst *inst) {
     }
     access.on = both(e, address->guard, is_all_on(mask) && address->guard ? NULL : mask);
     access.neighbours = address->first && address->step == layout.size;
+    return access;
+}
+
+void emit_access_ask(Emitter *e, Access *access) {
+    const Value *address = &access->address;
     bool has_count = address->indexed && address->indexed->count;
-    access.all = address->first ? both(e, every(e, mask), address->whole)
-                 : has_count    ? both(e, every(e, mask), are_all_below(e, address->indexed))
-                                : every(e, access.on);
+    access->all = address->first ? both(e, every(e, access->mask), address->whole)
+                  : has_count    ? both(e, every(e, access->mask), are_all_below(e, address->indexed))
+                                 : every(e, access->on);
+}
+
+static Access access_of(Emitter *e, const Inst *inst) {
+    Access access = emit_access(e, inst, emit_operand(e, inst, 0));
+    emit_access_ask(e, &access);
     return access;
 }
 
@@ -492,7 +486,7 @@ static LLVMValueRef masked_function(Emitter *e, const Access *access, const Mask
 }
 
 /* What is there; `stored` NULL: it is loaded. */
-static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef stored) {
+LLVMValueRef emit_access_masked(Emitter *e, const Access *access, LLVMValueRef stored) {
     Masked masked = masked_access(e, access, stored);
     LLVMValueRef function = masked_function(e, access, &masked);
     LLVMValueRef call = emit_call_external(e, function, masked.args, masked.nargs);
@@ -509,7 +503,7 @@ static bool is_done_at_once(const Emitter *e, const Access *access, bool store) 
     return has_instruction(e, access, store) && (!access->address.first || strstr(e->features, "+avx512f"));
 }
 
-static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
+LLVMValueRef emit_lane_at(Emitter *e, const Access *access, int lane) {
     const Value *address = &access->address;
     const Indexed *at = address->indexed;
     if (address->first) return emit_at(e, address->first, lane * address->step);
@@ -522,7 +516,7 @@ static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
 
 static LLVMValueRef load_one(Emitter *e, const Access *access, int lane) {
     LLVMTypeRef type = LLVMGetElementType(access->memory);
-    LLVMValueRef one = LLVMBuildLoad2(e->builder, type, lane_at(e, access, lane), "");
+    LLVMValueRef one = LLVMBuildLoad2(e->builder, type, emit_lane_at(e, access, lane), "");
     LLVMSetAlignment(one, access->align);
     emit_tag_at(e, one, &access->address);
     return one;
@@ -544,13 +538,13 @@ static LLVMValueRef load_each(Emitter *e, const Access *access) {
 static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
     for (int i = 0; i < access->lanes; i++) {
         LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, emit_i32(e, i), "");
-        LLVMValueRef store = LLVMBuildStore(e->builder, one, lane_at(e, access, i));
+        LLVMValueRef store = LLVMBuildStore(e->builder, one, emit_lane_at(e, access, i));
         LLVMSetAlignment(store, access->align);
         emit_tag_at(e, store, &access->address);
     }
 }
 
-static LLVMValueRef load_all(Emitter *e, const Access *access) {
+LLVMValueRef emit_load_all(Emitter *e, const Access *access) {
     const Value *address = &access->address;
     LLVMValueRef load;
     if (access->neighbours) {
@@ -569,15 +563,15 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
 }
 
 static LLVMValueRef load_lanes(Emitter *e, const Access *access) {
-    if (!access->all) return load_all(e, access);
+    if (!access->all) return emit_load_all(e, access);
     LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"),
                       after = emit_block(e, "loaded");
     LLVMBuildCondBr(e->builder, access->all, fast, slow);
     LLVMPositionBuilderAtEnd(e->builder, fast);
-    LLVMValueRef whole = load_all(e, access);
+    LLVMValueRef whole = emit_load_all(e, access);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, slow);
-    LLVMValueRef some = access_masked(e, access, NULL);
+    LLVMValueRef some = emit_access_masked(e, access, NULL);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, after);
     LLVMValueRef phi = LLVMBuildPhi(e->builder, access->memory, "");
@@ -594,7 +588,7 @@ static LLVMValueRef gather(Emitter *e, const Inst *inst) {
     return emit_from_memory(e, access.scalar, load_lanes(e, &access));
 }
 
-static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
+void emit_store_all(Emitter *e, const Access *access, LLVMValueRef value) {
     const Value *address = &access->address;
     LLVMValueRef store;
     if (access->neighbours) {
@@ -614,17 +608,17 @@ static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
 
 static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
     if (!access->all) {
-        store_all(e, access, value);
+        emit_store_all(e, access, value);
         return;
     }
     LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"),
                       after = emit_block(e, "stored");
     LLVMBuildCondBr(e->builder, access->all, fast, slow);
     LLVMPositionBuilderAtEnd(e->builder, fast);
-    store_all(e, access, value);
+    emit_store_all(e, access, value);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, slow);
-    access_masked(e, access, value);
+    emit_access_masked(e, access, value);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, after);
 }
@@ -659,6 +653,7 @@ static Value lane_address(Emitter *e, const Inst *inst) {
 }
 
 bool emit_wide(Emitter *e, const Inst *inst) {
+    if (emit_record(e, inst)) return true;
     if (inst->op == OP_scatter) scatter(e, inst);
     if (inst->op == OP_gather) emit_result(e, inst, gather(e, inst));
     if (inst->op == OP_gather || inst->op == OP_scatter) return true;

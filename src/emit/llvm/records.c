@@ -1,0 +1,360 @@
+/* What lanes read and write of records, each of its own: rows that are turned.
+ *
+ *     gather (field %place, 0), mask        lane:    0  1  2  3
+ *     gather (field %place, 1), mask        row:     x0 x1 x2 x3  <- four rows of memory, x y z w of one lane each,
+ *     ...                                            y0 y1 ...       by two exchanges of halves
+ *
+ * Numbers that stand beside each other in a record are read as one row for each lane instead of one by one
+ * for all lanes, and so are those that are written. Whether all lanes are on, and in range, is asked once for
+ * all; if not, each is gathered or scattered by itself (wide.c).
+ *
+ * Reads are done where the first of them is, writes where the last one is: between them nothing happens to
+ * memory that others see. */
+#include "emit/llvm/wide.h"
+
+enum { MOST_MEMBERS = 64, MOST_OPEN = 4, MOST_FIELDS = 8 };
+
+/* Of one record, under one mask, in the order of the program. */
+struct RecordAccess {
+    const Val *place;
+    const Val *mask;
+    const Inst *members[MOST_MEMBERS];
+    int count;
+};
+
+/* ---- which are one */
+
+static bool is_fixed_step(const Inst *inst) {
+    if (inst->op == OP_field) return true;
+    return inst->op == OP_elem && inst_has(inst, INST_UNCHECKED) && val_is_const(ir_resolve(inst->args[1]));
+}
+
+/* The record of each lane that the address leads into. */
+static const Val *place_of(const Val *address) {
+    while (address->kind == VAL_inst && is_fixed_step(address->inst) &&
+           address->inst->args[0]->type->kind == TYPE_vector)
+        address = ir_resolve(address->inst->args[0]);
+    return address;
+}
+
+static bool is_member(const Inst *inst) {
+    if (inst->op != OP_gather && inst->op != OP_scatter) return false;
+    const Type *type = inst->args[0]->type;
+    return type->kind == TYPE_vector && type_is_scalar(ir_target(type));
+}
+
+static bool is_private(const Val *address) {
+    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
+        address = ir_resolve(address->inst->args[0]);
+    return address->kind == VAL_inst && address->inst->op == OP_var;
+}
+
+/* Does it do something that has to stay before, or behind, what others read and write? */
+static bool is_seen(const Inst *inst) {
+    if (op_has(inst->op, OP_REGIONS | OP_EFFECT | OP_CALLS)) return true;
+    if (!op_has(inst->op, OP_READS | OP_WRITES)) return false;
+    for (int i = 0; i < inst->nargs; i++)
+        if (ir_target(inst->args[i]->type) && !is_private(ir_resolve(inst->args[i]))) return true;
+    return false;
+}
+
+typedef struct Finder {
+    Emitter *e;
+    RecordAccess *open[MOST_OPEN]; /* reads; of writes there is one */
+    RecordAccess *writes;
+    int next;
+} Finder;
+
+static void close_reads(Finder *f) {
+    for (int i = 0; i < MOST_OPEN; i++) f->open[i] = NULL;
+}
+
+static bool takes(const RecordAccess *record, const Inst *inst) {
+    return record && record->count < MOST_MEMBERS && record->place == place_of(ir_resolve(inst->args[0])) &&
+           record->mask == ir_resolve(inst->args[inst->nargs - 1]);
+}
+
+static RecordAccess *new_record(Finder *f, const Inst *inst) {
+    RecordAccess *record = arena_new(&f->e->arena, RecordAccess);
+    record->place = place_of(ir_resolve(inst->args[0]));
+    record->mask = ir_resolve(inst->args[inst->nargs - 1]);
+    return record;
+}
+
+static RecordAccess *record_for(Finder *f, const Inst *inst) {
+    if (inst->op == OP_scatter) return takes(f->writes, inst) ? f->writes : (f->writes = new_record(f, inst));
+    for (int i = 0; i < MOST_OPEN; i++)
+        if (takes(f->open[i], inst)) return f->open[i];
+    RecordAccess **oldest = &f->open[f->next++ % MOST_OPEN];
+    return *oldest = new_record(f, inst);
+}
+
+static void visit(Finder *f, const Inst *inst) {
+    bool member = is_member(inst);
+    if (!member && !is_seen(inst)) return;
+    bool reads = member && inst->op == OP_gather, writes = member && inst->op == OP_scatter;
+    if (!writes) f->writes = NULL;
+    if (!reads) close_reads(f);
+    if (!member) return;
+    RecordAccess *record = record_for(f, inst);
+    record->members[record->count++] = inst;
+    map_put(&f->e->arena, &f->e->at->records, PTR_KEY(inst), record);
+}
+
+void emit_find_records(Emitter *e, const Region *region) {
+    Finder f = {.e = e};
+    for (const Inst *inst = region->first; inst; inst = inst->next) visit(&f, inst);
+}
+
+/* ---- rows that are turned */
+
+/* Of each row of `block` numbers, half of those of a and of b by turns. */
+static LLVMValueRef zip(Emitter *e, LLVMValueRef a, LLVMValueRef b, unsigned block, bool upper) {
+    unsigned count = LLVMGetVectorSize(LLVMTypeOf(a));
+    LLVMValueRef from[64];
+    for (unsigned i = 0; i < count; i++) {
+        unsigned within = i % block, start = i - within + (upper ? block / 2 : 0);
+        from[i] = emit_i32(e, start + within / 2 + (within % 2 ? count : 0));
+    }
+    return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(from, count), "");
+}
+
+/* Of each row of 2 * `half`, the lower halves, or the upper ones. */
+static LLVMValueRef halves(Emitter *e, LLVMValueRef a, LLVMValueRef b, unsigned half, bool upper) {
+    unsigned count = LLVMGetVectorSize(LLVMTypeOf(a));
+    LLVMValueRef from[64];
+    for (unsigned i = 0; i < count; i++) {
+        bool second = (i & half) != 0;
+        unsigned at = second == upper ? i : upper ? i + half : i - half;
+        from[i] = emit_i32(e, at + (second ? count : 0));
+    }
+    return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(from, count), "");
+}
+
+/* `fields` vectors, made of blocks of as many numbers: number k of block b of vector i becomes number i of
+ * that block of vector k. What a register of 128 bits holds is exchanged number by number, the rest in such
+ * parts. */
+static void turn(Emitter *e, LLVMValueRef *rows, int fields, int bytes) {
+    int part = 16 / bytes < fields ? 16 / bytes : fields;
+    for (int stage = 1; stage < part; stage *= 2)
+        for (int group = 0; group < fields; group += part) {
+            LLVMValueRef next[MOST_FIELDS];
+            for (int i = 0; i < part; i++)
+                next[i] = zip(e, rows[group + i / 2], rows[group + i / 2 + part / 2], count_of(part), i % 2);
+            for (int i = 0; i < part; i++) rows[group + i] = next[i];
+        }
+    for (int half = part; half < fields; half *= 2)
+        for (int i = 0; i < fields; i++) {
+            if (i & half) continue;
+            LLVMValueRef lower = halves(e, rows[i], rows[i + half], count_of(half), false);
+            rows[i + half] = halves(e, rows[i], rows[i + half], count_of(half), true);
+            rows[i] = lower;
+        }
+}
+
+/* Neighbours in a record, as many as a row has. */
+typedef struct Fields {
+    const Access *first;
+    LLVMTypeRef row;
+    int count, bytes; /* of one */
+} Fields;
+
+static LLVMValueRef at_lane(Emitter *e, const Fields *fields, int lane) {
+    return emit_lane_at(e, fields->first, lane);
+}
+
+static LLVMValueRef load_row(Emitter *e, const Fields *fields, int lane) {
+    LLVMValueRef row = LLVMBuildLoad2(e->builder, fields->row, at_lane(e, fields, lane), "");
+    LLVMSetAlignment(row, fields->first->align);
+    emit_tag_at(e, row, &fields->first->address);
+    return row;
+}
+
+static void load_rows(Emitter *e, const Fields *fields, LLVMValueRef *values) {
+    int blocks = fields->first->lanes / fields->count;
+    for (int i = 0; i < fields->count; i++) {
+        LLVMValueRef parts[64];
+        for (int b = 0; b < blocks; b++) parts[b] = load_row(e, fields, b * fields->count + i);
+        values[i] = emit_joined(e, parts, count_of(blocks));
+    }
+    turn(e, values, fields->count, fields->bytes);
+}
+
+static LLVMValueRef block_of(Emitter *e, LLVMValueRef vector, int block, int size) {
+    LLVMValueRef from[64];
+    for (int i = 0; i < size; i++) from[i] = emit_i32(e, block * size + i);
+    return LLVMBuildShuffleVector(e->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                                  LLVMConstVector(from, count_of(size)), "");
+}
+
+/* Lane by lane: where two have the same place, the last gets it. */
+static void store_rows(Emitter *e, const Fields *fields, LLVMValueRef *values) {
+    turn(e, values, fields->count, fields->bytes);
+    for (int lane = 0; lane < fields->first->lanes; lane++) {
+        LLVMValueRef row = block_of(e, values[lane % fields->count], lane / fields->count, fields->count);
+        LLVMValueRef store = LLVMBuildStore(e->builder, row, at_lane(e, fields, lane));
+        LLVMSetAlignment(store, fields->first->align);
+        emit_tag_at(e, store, &fields->first->address);
+    }
+}
+
+/* ---- a record */
+
+typedef struct Part {
+    Access access;
+    int64_t offset;
+    LLVMValueRef value; /* to be stored, or what was loaded */
+    int index;          /* among the members */
+} Part;
+
+typedef struct Parts {
+    Part *at;
+    int count;
+    bool stores;
+} Parts;
+
+static int64_t offset_of(const Val *address, const Val *place, LayoutRules rules) {
+    int64_t offset = 0, index;
+    for (; address != place; address = ir_resolve(address->inst->args[0])) {
+        const Inst *step = address->inst;
+        const Type *whole = ir_target(step->args[0]->type);
+        if (step->op == OP_field) offset += type_field_offset(whole, step->index, rules);
+        else if (val_is_int(ir_resolve(step->args[1]), &index))
+            offset += index * type_element_stride(whole, rules);
+    }
+    return offset;
+}
+
+static Part part_of(Emitter *e, const RecordAccess *record, Value place, int index) {
+    const Inst *inst = record->members[index];
+    int64_t offset = offset_of(ir_resolve(inst->args[0]), record->place, (LayoutRules)place.rules);
+    Part part = {
+        .access = emit_access(e, inst, emit_further(e, place, offset)), .offset = offset, .index = index};
+    if (inst->op == OP_scatter)
+        part.value = emit_to_memory(e, part.access.scalar, emit_use(e, inst, 1), part.access.memory);
+    return part;
+}
+
+/* By their offsets; those with the same one in their order. */
+static Parts parts_of(Emitter *e, const RecordAccess *record) {
+    Parts parts = {arena_array(&e->arena, Part, record->count), record->count,
+                   record->members[0]->op == OP_scatter};
+    Value place = emit_value(e, record->place);
+    for (int i = 0; i < record->count; i++) {
+        Part part = part_of(e, record, place, i);
+        int at = i;
+        for (; at > 0 && parts.at[at - 1].offset > part.offset; at--) parts.at[at] = parts.at[at - 1];
+        parts.at[at] = part;
+    }
+    return parts;
+}
+
+static int bytes_of(const Part *part) { return (int)type_layout(part->access.scalar, LAYOUT_scalar).size; }
+
+static bool is_next(const Part *a, const Part *b) {
+    return a->access.memory == b->access.memory && b->offset == a->offset + bytes_of(a);
+}
+
+/* Those from `first` on that make a row. */
+static void access_row(Emitter *e, const Parts *parts, int first, int count) {
+    LLVMValueRef values[MOST_FIELDS];
+    Part *at = parts->at + first;
+    Fields fields = {.first = &at->access, .count = count, .bytes = bytes_of(at)};
+    fields.row = LLVMVectorType(LLVMGetElementType(at->access.memory), count_of(count));
+    for (int i = 0; i < count; i++) values[i] = at[i].value;
+    if (parts->stores) {
+        store_rows(e, &fields, values);
+        return;
+    }
+    load_rows(e, &fields, values);
+    for (int i = 0; i < count; i++) at[i].value = values[i];
+}
+
+static void access_one(Emitter *e, const Parts *parts, int index) {
+    Part *part = &parts->at[index];
+    if (parts->stores) emit_store_all(e, &part->access, part->value);
+    else part->value = emit_load_all(e, &part->access);
+}
+
+/* The last row may have some that the one before it has, too. */
+static void access_neighbours(Emitter *e, const Parts *parts, int first, int count) {
+    const Part *part = &parts->at[first];
+    int most = (e->habits.row < 32 ? 16 : 32) / bytes_of(part);
+    if (most > part->access.lanes) most = part->access.lanes;
+    if (most > MOST_FIELDS) most = MOST_FIELDS;
+    for (int done = 0; done < count;) {
+        int row = most;
+        while (row > 2 && row >= 2 * (count - done)) row /= 2;
+        while (row > count) row /= 2;
+        int at = done + row > count ? count - row : done;
+        if (row < 2) access_one(e, parts, first + at);
+        else access_row(e, parts, first + at, row);
+        done = at + row;
+    }
+}
+
+static void access_all(Emitter *e, const Parts *parts) {
+    for (int first = 0, next; first < parts->count; first = next) {
+        for (next = first + 1; next < parts->count && is_next(&parts->at[next - 1], &parts->at[next]); next++)
+            ;
+        access_neighbours(e, parts, first, next - first);
+    }
+}
+
+static void access_some(Emitter *e, const Parts *parts) {
+    for (int i = 0; i < parts->count; i++) {
+        Part *part = &parts->at[i];
+        LLVMValueRef loaded = emit_access_masked(e, &part->access, part->value);
+        if (!parts->stores) part->value = loaded;
+    }
+}
+
+static void merge(Emitter *e, const Parts *parts, LLVMValueRef *fast, LLVMBasicBlockRef *ways) {
+    for (int i = 0; i < parts->count; i++) {
+        LLVMValueRef values[] = {fast[i], parts->at[i].value};
+        LLVMValueRef phi = LLVMBuildPhi(e->builder, parts->at[i].access.memory, "");
+        LLVMAddIncoming(phi, values, ways, 2);
+        parts->at[i].value = phi;
+    }
+}
+
+/* All fast, or all the other way. */
+static void access_asked(Emitter *e, const Parts *parts, LLVMValueRef all) {
+    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"),
+                      after = emit_block(e, "done");
+    LLVMValueRef *loaded = arena_array(&e->arena, LLVMValueRef, parts->count);
+    LLVMBuildCondBr(e->builder, all, fast, slow);
+    LLVMPositionBuilderAtEnd(e->builder, fast);
+    access_all(e, parts);
+    for (int i = 0; i < parts->count && !parts->stores; i++) {
+        loaded[i] = parts->at[i].value;
+        parts->at[i].value = NULL;
+    }
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, slow);
+    access_some(e, parts);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+    if (!parts->stores) merge(e, parts, loaded, (LLVMBasicBlockRef[]){fast, slow});
+}
+
+static void access_record(Emitter *e, const RecordAccess *record) {
+    Parts parts = parts_of(e, record);
+    emit_access_ask(e, &parts.at[0].access);
+    LLVMValueRef all = parts.at[0].access.all;
+    if (all) access_asked(e, &parts, all);
+    else access_all(e, &parts);
+    for (int i = 0; i < parts.count && !parts.stores; i++) {
+        const Part *part = &parts.at[i];
+        const Inst *inst = record->members[part->index];
+        emit_result(e, inst, emit_from_memory(e, part->access.scalar, part->value));
+    }
+}
+
+bool emit_record(Emitter *e, const Inst *inst) {
+    const RecordAccess *record = map_get(&e->at->records, PTR_KEY(inst));
+    if (!record || record->count < 2) return false;
+    const Inst *when = record->members[inst->op == OP_scatter ? record->count - 1 : 0];
+    if (inst == when) access_record(e, record);
+    return true;
+}
