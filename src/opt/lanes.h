@@ -101,7 +101,8 @@ static inline uint32_t varies(const Lanes *lanes, const Val *v) {
 
 /* ---- lanes.c */
 void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first reason counts */
-void lanes_clean(Func *copy);                                      /* after inlining: to normal form */
+void lanes_clean_calls(Func *func);                                /* after inlining: what it leaves */
+void lanes_clean(Func *copy);                                      /* ... and to normal form */
 void lanes_look(Lanes *lanes);          /* at `from`: what differs, and whether it can be done */
 bool lanes_make_narrower(Lanes *lanes); /* half as many, if they fill a register and are worth while */
 
@@ -139,10 +140,15 @@ double
 lanes_done_alone(const Lanes *lanes,
                  const Inst *loop); /* so many rounds at once, by vectors of LLVM's; some of it is lost */
 
-/* ---- lanes_cost.c */
+/* ---- lanes_step.c */
 /* How far a lane is from the one before it, in numbers: nobody knows, not at all, one, some. */
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
+int lanes_step_of(const Lanes *lanes, const Val *v);
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
+/* A sum that one lane makes by a load and a store, each in another place. */
+bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst);
+
+/* ---- lanes_cost.c */
 bool lanes_is_plain_sum(const LaneOptions *options,
                         const Inst *inst); /* one lane does it by a load and a store */
 int lanes_best_width(const Lanes *lanes);
@@ -202,7 +208,7 @@ void lanes_give_column(Lanes *lanes, Val *object, Val *from, int lane);
 void lanes_one_by_one(Lanes *lanes, Inst *inst);
 Val *lanes_of_lane(Lanes *lanes, Val *v, int lane);
 Val *lanes_sum(Lanes *lanes, Val *row);                         /* over the lanes, in pairs */
-void lanes_atomic(Lanes *lanes, Inst *inst);                    /* not on a variable */
+void lanes_atomic(Lanes *lanes, Inst *inst);                    /* not on a variable; not by rows */
 bool lanes_calls_once(const Lanes *lanes, const Inst *call);    /* for all lanes */
 const char *lanes_refused_call(Lanes *lanes, const Inst *call); /* why not even one by one; NULL: it can be */
 

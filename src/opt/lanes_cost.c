@@ -69,64 +69,6 @@ typedef struct Cost {
     double alone, together; /* of an item, of all lanes */
 } Cost;
 
-/* ---- what an index is like */
-
-static int step_of(const Lanes *lanes, const Val *v);
-
-/* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a
- * time. */
-static bool is_constant_factor(const Inst *product) {
-    return val_is_const(ir_resolve(product->args[0])) || val_is_const(ir_resolve(product->args[1]));
-}
-
-static int step_of_sum(const Lanes *lanes, const Inst *inst) {
-    int a = step_of(lanes, ir_resolve(inst->args[0])), b = step_of(lanes, ir_resolve(inst->args[1]));
-    if (a == STEP_none || b == STEP_none) return STEP_none;
-    if (inst->op == OP_mul && (a || b) && lanes->rounds && !is_constant_factor(inst)) return STEP_none;
-    if (inst->op == OP_mul) return a && b ? STEP_none : a || b ? STEP_other : STEP_same;
-    return a && b ? STEP_other : a ? a : b;
-}
-
-/* Of a counter of rounds. */
-static int step_of_param(const Lanes *lanes, const Val *v) {
-    const Rounds *rounds = lanes->rounds;
-    int at = v->index;
-    if (!rounds || v->region != lanes->from->body) return STEP_none;
-    for (int i = 0; i < rounds->loop->nargs; i++)
-        if (rounds->kinds[i] == CARRIED_counter && at-- == 0)
-            return rounds->steps[i] == 1 ? STEP_one : STEP_other;
-    return STEP_none;
-}
-
-static int step_of(const Lanes *lanes, const Val *v) {
-    if (!varies(lanes, v)) return STEP_same;
-    if (v->kind != VAL_inst) return step_of_param(lanes, v);
-    const Inst *inst = v->inst;
-    switch ((Op)inst->op) {
-    case OP_thread_id: return STEP_one;
-    case OP_convert:
-    case OP_bitcast:
-    case OP_extract:
-    case OP_shuffle: return step_of(lanes, ir_resolve(inst->args[0]));
-    case OP_add:
-    case OP_sub:
-    case OP_mul: return step_of_sum(lanes, inst);
-    default: return STEP_none;
-    }
-}
-
-int lanes_step_of_address(const Lanes *lanes, const Val *address) {
-    if (!varies(lanes, address)) return STEP_same;
-    if (address->kind != VAL_inst || address->inst->nargs == 0) return STEP_none;
-    const Inst *inst = address->inst;
-    int outer =
-        ir_target(inst->args[0]->type) ? lanes_step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_same;
-    int inner = inst->nargs > 1 ? step_of(lanes, ir_resolve(inst->args[1])) : STEP_same;
-    if (outer == STEP_none || inner == STEP_none) return STEP_none;
-    if (outer) return STEP_other;
-    return inner == STEP_one && !type_is_scalar(ir_target(inst->results[0]->type)) ? STEP_other : inner;
-}
-
 static bool is_in_registers(const Inst *access) {
     return lanes_is_spread(ir_resolve(access->args[0])) && inst_is_in_written_out(access);
 }
@@ -259,6 +201,11 @@ bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
 /* Items of a kernel that add to one place, one at a time, wait for each other; of a loop, the sum may be in a
  * register meanwhile. */
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
+    if (lanes_adds_by_rows(lanes, inst)) {
+        Val *address = ir_resolve(inst->args[0]);
+        double wide = registers(lanes, inst->args[1]->type);
+        return (Cost){3, 2 * together_at(lanes, address, inst->args[1]->type) + wide};
+    }
     bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst),
          waits = one_place && !lanes->rounds;
     double cost = lanes_is_plain_sum(lanes->options, inst) && !waits ? 3 : op_info[inst->op].cost;
@@ -273,7 +220,7 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
     const TapeUse *use = lanes_tape(inst);
     if (!use && lanes->rounds && has_index) {
-        int step = step_of(lanes, ir_resolve(inst->args[1]));
+        int step = lanes_step_of(lanes, ir_resolve(inst->args[1]));
         return (Cost){cost, step == STEP_one ? 0.75 * lanes->width + 1 : 1.2 * lanes->width};
     }
     if (use && use->apart) return (Cost){cost, (cost + 1) * lanes->width};
@@ -325,7 +272,7 @@ static bool is_border(const Lanes *lanes, const Val *condition) {
     case OP_and:
     case OP_or: return is_border(lanes, a) && is_border(lanes, b);
     case OP_lt:
-    case OP_le: return step_of(lanes, a) != STEP_none && step_of(lanes, b) != STEP_none;
+    case OP_le: return lanes_step_of(lanes, a) != STEP_none && lanes_step_of(lanes, b) != STEP_none;
     default: return false;
     }
 }
@@ -651,6 +598,7 @@ static void count_apart(void *user, Inst *inst) {
     bool is_access = (inst->op == OP_load || inst->op == OP_store) && lanes_varies_here(lanes, inst);
     bool on_tape = inst->op == OP_tape_load || inst->op == OP_tape_store;
     if (is_access) amount->code += code_of_access(lanes, inst);
+    else if (lanes_adds_by_rows(lanes, inst)) amount->code += 2 * code_of_access(lanes, inst);
     else if (on_tape && varies(lanes, ir_resolve(inst->args[1]))) amount->code += code_elsewhere(lanes);
 }
 

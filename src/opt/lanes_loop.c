@@ -372,10 +372,10 @@ static bool is_in_left(void *user, const Func *callee, const Inst *call) {
 
 /* LLVM would not copy what others call, too, and then does one round at a time. */
 static bool take_in(Loops *loops) {
-    if (loops->left.count == 0) return false;
-    return opt_inline(
-        loops->func,
-        (InlinePolicy){.max_size = MOST_INLINED, .may = is_in_left, .user = loops, .any_form = true});
+    InlinePolicy policy = {.max_size = MOST_INLINED, .may = is_in_left, .user = loops, .any_form = true};
+    if (loops->left.count == 0 || !opt_inline(loops->func, policy)) return false;
+    lanes_clean_calls(loops->func);
+    return true;
 }
 
 bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, const LaneRemarks *remarks) {

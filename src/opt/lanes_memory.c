@@ -9,8 +9,8 @@
  *     spread[2]             load (elem var, 2)
  *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
  *
- * Atomic operations on variables, which nobody else sees, are a load and a store; others are in
- * lanes_single.c. */
+ * Atomic operations on variables, which nobody else sees, are a load and a store; so are sums that nobody comes
+ * between, if each lane has a place of its own. Others are in lanes_single.c. */
 #include "opt/lanes.h"
 
 /* ---- types of objects */
@@ -307,7 +307,7 @@ void lanes_give_column(Lanes *lanes, Val *object, Val *from, int lane) {
     copy_column(lanes, place_of(lanes, object), (Place){from, false}, ir_target(from->type), lane);
 }
 
-/* ---- atomic operations on variables */
+/* ---- atomic operations by loads and stores */
 
 /* What is there afterwards. */
 static Val *changed(Lanes *lanes, const Inst *inst, Val *old) {
@@ -320,7 +320,7 @@ static Val *changed(Lanes *lanes, const Inst *inst, Val *old) {
     return build_select(&lanes->b, is_expected, lanes_spread(lanes, inst->args[2], 0), old);
 }
 
-static void change_own(Lanes *lanes, const Inst *inst, Place place) {
+static void change_by_rows(Lanes *lanes, const Inst *inst, Place place) {
     Val *old = load_scalar(lanes, place);
     store_scalar(lanes, place, changed(lanes, inst, old));
     lanes_define(lanes, inst->results[0], &old);
@@ -329,9 +329,9 @@ static void change_own(Lanes *lanes, const Inst *inst, Place place) {
 static void widen_atomic(Lanes *lanes, Inst *inst) {
     Place place = place_of(lanes, inst->args[0]);
     bool compares_bits = inst->op == OP_atomic_cas && type_is_float(inst->args[1]->type);
-    if (!place.spread) lanes_atomic(lanes, inst);
+    if (!place.spread && !lanes_adds_by_rows(lanes, inst)) lanes_atomic(lanes, inst);
     else if (compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
-    else change_own(lanes, inst, place);
+    else change_by_rows(lanes, inst, place);
 }
 
 bool lanes_memory(Lanes *lanes, Inst *inst) {

@@ -9,7 +9,9 @@
  * all; if not, each is gathered or scattered by itself (wide.c).
  *
  * Reads are done where the first of them is, writes where the last one is: between them nothing happens to
- * memory that others see. */
+ * memory that others see but to other numbers of the same records, which is what sums do:
+ *
+ *     gather (field %place, 0); ...; scatter (field %place, 0); gather (field %place, 1); ... */
 #include "emit/llvm/wide.h"
 
 enum { MOST_MEMBERS = 64, MOST_OPEN = 4, MOST_FIELDS = 8 };
@@ -58,15 +60,33 @@ static bool is_seen(const Inst *inst) {
     return false;
 }
 
+/* Of one record, two numbers are the same or have nothing in common; so have two records. */
+static bool is_same_number(const Val *a, const Val *b, const Val *place) {
+    for (; a != place && b != place; a = ir_resolve(a->inst->args[0]), b = ir_resolve(b->inst->args[0])) {
+        bool is_field = a->inst->op == OP_field;
+        if (a->inst->op != b->inst->op || (is_field && a->inst->index != b->inst->index)) return false;
+        if (!is_field && !val_is_same(ir_resolve(a->inst->args[1]), ir_resolve(b->inst->args[1])))
+            return false;
+    }
+    return a == b;
+}
+
+static bool has_number(const RecordAccess *record, const Val *address) {
+    for (int i = 0; record && i < record->count; i++)
+        if (is_same_number(ir_resolve(record->members[i]->args[0]), address, record->place)) return true;
+    return false;
+}
+
+/* While reads are open, nothing was written but other records' numbers of their own: those of `writes`. */
 typedef struct Finder {
     Emitter *e;
-    RecordAccess *open[MOST_OPEN]; /* reads; of writes there is one */
-    RecordAccess *writes;
+    RecordAccess *reads[MOST_OPEN], *writes; /* that may take one more */
     int next;
 } Finder;
 
-static void close_reads(Finder *f) {
-    for (int i = 0; i < MOST_OPEN; i++) f->open[i] = NULL;
+static void close_all(Finder *f) {
+    for (int i = 0; i < MOST_OPEN; i++) f->reads[i] = NULL;
+    f->writes = NULL;
 }
 
 static bool takes(const RecordAccess *record, const Inst *inst) {
@@ -81,22 +101,32 @@ static RecordAccess *new_record(Finder *f, const Inst *inst) {
     return record;
 }
 
-static RecordAccess *record_for(Finder *f, const Inst *inst) {
-    if (inst->op == OP_scatter) return takes(f->writes, inst) ? f->writes : (f->writes = new_record(f, inst));
+/* What is read behind what is written: other numbers of the same record. */
+static RecordAccess *record_to_read(Finder *f, const Inst *inst) {
+    const Val *address = ir_resolve(inst->args[0]);
+    if (f->writes && (f->writes->place != place_of(address) || has_number(f->writes, address))) close_all(f);
     for (int i = 0; i < MOST_OPEN; i++)
-        if (takes(f->open[i], inst)) return f->open[i];
-    RecordAccess **oldest = &f->open[f->next++ % MOST_OPEN];
+        if (takes(f->reads[i], inst)) return f->reads[i];
+    RecordAccess **oldest = &f->reads[f->next++ % MOST_OPEN];
     return *oldest = new_record(f, inst);
 }
 
+/* ... and written behind what is read. */
+static RecordAccess *record_to_write(Finder *f, const Inst *inst) {
+    if (takes(f->writes, inst)) return f->writes;
+    if (f->writes) close_all(f);
+    f->writes = new_record(f, inst);
+    for (int i = 0; i < MOST_OPEN; i++)
+        if (f->reads[i] && f->reads[i]->place != f->writes->place) f->reads[i] = NULL;
+    return f->writes;
+}
+
 static void visit(Finder *f, const Inst *inst) {
-    bool member = is_member(inst);
-    if (!member && !is_seen(inst)) return;
-    bool reads = member && inst->op == OP_gather, writes = member && inst->op == OP_scatter;
-    if (!writes) f->writes = NULL;
-    if (!reads) close_reads(f);
-    if (!member) return;
-    RecordAccess *record = record_for(f, inst);
+    if (!is_member(inst)) {
+        if (is_seen(inst)) close_all(f);
+        return;
+    }
+    RecordAccess *record = inst->op == OP_gather ? record_to_read(f, inst) : record_to_write(f, inst);
     record->members[record->count++] = inst;
     map_put(&f->e->arena, &f->e->at->records, PTR_KEY(inst), record);
 }

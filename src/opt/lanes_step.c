@@ -1,0 +1,118 @@
+/* How far apart what lanes compute is: indices, and the addresses that are made with them. */
+#include "opt/lanes.h"
+
+/* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a
+ * time. */
+static bool is_constant_factor(const Inst *product) {
+    return val_is_const(ir_resolve(product->args[0])) || val_is_const(ir_resolve(product->args[1]));
+}
+
+static int step_of_sum(const Lanes *lanes, const Inst *inst) {
+    int a = lanes_step_of(lanes, ir_resolve(inst->args[0])),
+        b = lanes_step_of(lanes, ir_resolve(inst->args[1]));
+    if (a == STEP_none || b == STEP_none) return STEP_none;
+    if (inst->op == OP_mul && (a || b) && lanes->rounds && !is_constant_factor(inst)) return STEP_none;
+    if (inst->op == OP_mul) return a && b ? STEP_none : a || b ? STEP_other : STEP_same;
+    return a && b ? STEP_other : a ? a : b;
+}
+
+/* Of a counter of rounds; 0: it is none. */
+static int64_t step_of_counter(const Lanes *lanes, const Val *v) {
+    const Rounds *rounds = lanes->rounds;
+    int at = v->index;
+    if (!rounds || v->kind != VAL_param || v->region != lanes->from->body) return 0;
+    for (int i = 0; i < rounds->loop->nargs; i++)
+        if (rounds->kinds[i] == CARRIED_counter && at-- == 0) return rounds->steps[i];
+    return 0;
+}
+
+static int step_of_param(const Lanes *lanes, const Val *v) {
+    int64_t step = step_of_counter(lanes, v);
+    return step == 1 ? STEP_one : step ? STEP_other : STEP_none;
+}
+
+int lanes_step_of(const Lanes *lanes, const Val *v) {
+    if (!varies(lanes, v)) return STEP_same;
+    if (v->kind != VAL_inst) return step_of_param(lanes, v);
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_thread_id: return STEP_one;
+    case OP_convert:
+    case OP_bitcast:
+    case OP_extract:
+    case OP_shuffle: return lanes_step_of(lanes, ir_resolve(inst->args[0]));
+    case OP_add:
+    case OP_sub:
+    case OP_mul: return step_of_sum(lanes, inst);
+    default: return STEP_none;
+    }
+}
+
+int lanes_step_of_address(const Lanes *lanes, const Val *address) {
+    if (!varies(lanes, address)) return STEP_same;
+    if (address->kind != VAL_inst || address->inst->nargs == 0) return STEP_none;
+    const Inst *inst = address->inst;
+    int outer =
+        ir_target(inst->args[0]->type) ? lanes_step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_same;
+    int inner = inst->nargs > 1 ? lanes_step_of(lanes, ir_resolve(inst->args[1])) : STEP_same;
+    if (outer == STEP_none || inner == STEP_none) return STEP_none;
+    if (outer) return STEP_other;
+    return inner == STEP_one && !type_is_scalar(ir_target(inst->results[0]->type)) ? STEP_other : inner;
+}
+
+/* ---- exactly */
+
+enum { SMALL_STEP = 1 << 24 }; /* so that no two lanes meet where 32 bits wrap around */
+
+static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step);
+
+static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, int64_t *step) {
+    int64_t a, b, factor;
+    const Val *x = ir_resolve(inst->args[0]);
+    const Val *y = ir_resolve(inst->args[1]);
+    if (!exact_step(lanes, x, &a) || !exact_step(lanes, y, &b)) return false;
+    if (inst->op == OP_mul) {
+        if (!val_is_int(a ? y : x, &factor) || factor < -SMALL_STEP || factor > SMALL_STEP) return false;
+        *step = (a ? a : b) * factor;
+    } else {
+        *step = inst->op == OP_add ? a + b : a - b;
+    }
+    return *step >= -SMALL_STEP && *step <= SMALL_STEP;
+}
+
+/* From a lane to the next, whatever wraps around; of numbers with 32 bits or more. */
+static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step) {
+    *step = 0;
+    if (!type_is_integer(type_element(v->type)) || type_bits(type_element(v->type)) < 32) return false;
+    if (!varies(lanes, v)) return true;
+    if (v->kind != VAL_inst) {
+        *step = step_of_counter(lanes, v);
+        return *step != 0 && *step >= -SMALL_STEP && *step <= SMALL_STEP;
+    }
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_thread_id: return *step = 1, type_is_scalar(v->type);
+    case OP_extract:
+        return *step = 1, ir_resolve(inst->args[0])->kind == VAL_inst &&
+                              ir_resolve(inst->args[0])->inst->op == OP_thread_id;
+    case OP_convert:
+    case OP_bitcast: return exact_step(lanes, ir_resolve(inst->args[0]), step);
+    case OP_add:
+    case OP_sub:
+    case OP_mul: return exact_step_of_pair(lanes, inst, step);
+    default: return false;
+    }
+}
+
+/* Has each lane another element of a buffer? */
+static bool is_of_other_element(const Lanes *lanes, const Val *address) {
+    int64_t step;
+    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
+        address = ir_resolve(address->inst->args[0]);
+    if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
+    return exact_step(lanes, ir_resolve(address->inst->args[1]), &step) && step != 0;
+}
+
+bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst) {
+    return lanes_is_plain_sum(lanes->options, inst) && is_of_other_element(lanes, ir_resolve(inst->args[0]));
+}
