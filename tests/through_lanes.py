@@ -24,6 +24,7 @@ ITEMS = 1008  # no multiple of 64: the last groups of a row are fewer than a wor
 THREADS = 28  # of a group: with 16 lanes, some are left over
 TYPES = {"float": 1, "float2": 2, "float3": 3, "float4": 4, "int": 1}
 FUNCTION = re.compile(r"^\[(?:Backward)?Differentiable\]\s*\n?(?:public\s+)?(float[234]?) (\w+)\(([^()]*)\)\s*\n?\{", re.M)
+BOUND = re.compile(r"--(?:bind|set) (\w+)\S*")
 CHECKED = re.compile(r"^// cmd: %slope check ", re.M)  # a program that is not made to be run
 ENDS_IN = 5  # seconds of the processor; what takes longer one item at a time does not end
 PARAM = re.compile(r"^\s*(?:no_diff )?(float[234]?|int) (\w+)\s*$")
@@ -73,9 +74,16 @@ def data(chosen, size, path):
     path.write_text("\n".join(repr(value) for value in values))
 
 
+def bound(text):
+    """What the program says that it is to be given, unless it writes there: items would then write in any order"""
+    found = [match for args in re.findall(r"^// args: (.*)", text, re.M) for match in BOUND.finditer(args)]
+    written = any(re.search(rf"\b{match[1]}\[[^;=<>!]*[^;=<>!]=[^=]", text) for match in found)
+    return [] if written else " ".join(match[0] for match in found).split()
+
+
 def outputs(suite, folder, source, number, outs, lanes, temporary, rounds, level="-O2", seconds=None):
     command = [str(suite.slope), "run", str(source), "-I", str(folder), level, "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
-               "--entry", f"lanes_kernel{number}", "--dispatch", str(1 if rounds else ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
+               "--entry", f"lanes_kernel{number}", "--dispatch", str(1 if rounds else ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv", *bound(source.read_text())]
     for buffer, _, _ in outs:
         command += ["--bind", f"{buffer}=zeros:{ITEMS}", "--print", buffer]
     return run.execute(suite, command, folder, seconds=seconds)
