@@ -18,10 +18,12 @@
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
  *     other places                     for each lane 1.2 times at equal distances, 1.6 with larger registers, else twice if the processor gathers, and 4.5 times if it
  *                                      does not, 9 times for rounds of a loop, which test no index when they are done alone; twice where all write to one
+ *     ... in records of 16 bytes or more   for each lane 0.7 times: rows of them, turned (emit/llvm/records.c)
  *     objects of more than 4 KiB       for each lane, and elements of those that lanes have of their own: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5. Plain sums, of one thread or into copies that a kernel has for
- *                                      itself: 3, one at a time, unless items wait for each other in one place
+ *                                      itself: 3, one at a time, unless items wait for each other in one place; where no two lanes share one, what
+ *                                      reading and writing cost
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
@@ -51,7 +53,7 @@
  *     a value of all lanes             half for each register
  *     neighbours in memory             12, with the test and what is done if it fails; 2, where a loop has asked before it begins
  *     other places                     for each lane 1.5 at equal distances (4 for all with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
- *                                      an object of the item's own
+ *                                      an object of the item's own; 0.6 in records
  *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
  *
  * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than
