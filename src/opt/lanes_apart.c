@@ -20,7 +20,7 @@
  * each other. */
 #include "opt/lanes.h"
 
-enum { MOST_TERMS = 6, MOST_STEPS = 8, MOST_ACCESSES = 96, MOST_TESTS = 8, DEPTH = 12 };
+enum { MOST_TERMS = 6, MOST_STEPS = 8, MOST_ACCESSES = 96, MOST_TESTS = 256, DEPTH = 12 };
 static const int64_t FAR =
     (int64_t)1 << 26; /* so many steps of as many lanes as there are do not add up to 2 to the 32 */
 
