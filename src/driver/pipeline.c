@@ -116,22 +116,6 @@ static bool pass_unroll(Func *func) {
     return true;
 }
 
-static void clean_in_place(Func *func, SroaOptions options) {
-    opt_sroa_func(func, options);
-    if (options.flat) opt_ssa_flat(func);
-    else opt_ssa(func);
-    opt_share(func);
-    opt_simplify(func);
-    opt_cse(func);
-}
-
-static void clean(Func *func, SroaOptions options) {
-    clean_in_place(func, options);
-    opt_licm(func);
-    opt_simplify(func);
-    opt_dce(func);
-}
-
 /* If rounds have too little in common to be made together, what is called stays where it is. What they have
  * in common stays in the loop until that is known. */
 static bool make_together(Func *func) {
@@ -141,11 +125,11 @@ static bool make_together(Func *func) {
     CloneMap map = {.module = func->module, .func = func};
     func->body = clone_region(&map, body, NULL);
     if (opt_inline_together(func)) {
-        clean_in_place(func, (SroaOptions){0});
+        opt_clean_in_place(func, (SroaOptions){0});
         opt_dce(func);
     }
     if (opt_together(func)) {
-        clean(func, (SroaOptions){0});
+        opt_clean(func, (SroaOptions){0});
         return true;
     }
     func->body = body;
@@ -170,7 +154,7 @@ static bool pass_siblings(Func *func) {
     const int most_rounds = 3;
     int round = 0;
     while (round < most_rounds && opt_inline_siblings(func)) {
-        clean(func, (SroaOptions){0});
+        opt_clean(func, (SroaOptions){0});
         round++;
     }
     return round > 0;
@@ -191,13 +175,13 @@ static bool pass_asked(Func *func) {
 
 static bool pass_parts(Func *func) {
     if (func->module->many_threads || !opt_inline_parts(func)) return false;
-    clean(func, (SroaOptions){0});
+    opt_clean(func, (SroaOptions){0});
     return true;
 }
 
 static bool pass_nests(Func *func) {
     if (func->module->many_threads || !opt_inline_in_loops(func)) return false;
-    clean(func, (SroaOptions){0});
+    opt_clean(func, (SroaOptions){0});
     return true;
 }
 
@@ -233,7 +217,7 @@ static const Func *original_of(const Unit *unit, const Func *form) {
 
 Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t large) {
     Func *form = clone_func(kernel, format_text(unit->ir->arena, "%s.sums", kernel->name->text));
-    if (opt_inline_sums(form)) clean(form, (SroaOptions){0});
+    if (opt_inline_sums(form)) opt_clean(form, (SroaOptions){0});
     if (!opt_keep_sums(form, large) && !large) {
         func_forget(form);
         return NULL;
@@ -540,7 +524,7 @@ static void split_for_ad(void *user, Func *func, bool params) {
 
 static void clean_flat_for_ad(void *user, Func *func) {
     (void)user;
-    clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
+    opt_clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
 }
 
 static bool straighten_for_ad(void *user, Func *func) {
@@ -760,7 +744,7 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
 /* What is left of views would be refused. */
 static void pack(const Unit *unit, Func *func) {
     if (!opt_pack(func)) return;
-    if (level_of(unit) > 0) clean(func, (SroaOptions){0});
+    if (level_of(unit) > 0) opt_clean(func, (SroaOptions){0});
     else opt_dce(func);
 }
 

@@ -648,10 +648,11 @@ bool ir_are_apart(const Val *a, const Val *b); /* addresses in the same object *
 Val *const *ir_constants_at(const Val *address);
 
 /* ---- loop.c */
-bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
-bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
-const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
-bool loop_adds_freely(const Inst *loop, int index);  /* is the carried value a sum that has no order? */
+bool inst_contains(const Inst *owner, const Val *v);          /* is it made in one of the regions? */
+bool region_is_in(const Region *region, const Region *outer); /* or the same */
+bool inst_is_unlikely(const Inst *inst);                      /* a condition around it is false as a rule */
+const Inst *inst_loop_around(const Inst *inst);               /* NULL: none is */
+bool loop_adds_freely(const Inst *loop, int index); /* is the carried value a sum that has no order? */
 /* A choice of a number in a loop that goes ways (min and max, too): a branch does better. */
 bool inst_goes_ways(const Inst *inst);
 int inst_loops_around(const Inst *inst);

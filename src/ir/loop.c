@@ -14,6 +14,11 @@ bool inst_contains(const Inst *owner, const Val *v) {
     return false;
 }
 
+bool region_is_in(const Region *region, const Region *outer) {
+    while (region && region != outer) region = region->owner ? region->owner->parent : NULL;
+    return region != NULL;
+}
+
 /* Of several conditions around it the innermost decides. */
 bool inst_is_unlikely(const Inst *inst) {
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent)
@@ -29,8 +34,7 @@ const Inst *inst_loop_around(const Inst *inst) {
 
 bool loop_adds_freely(const Inst *loop, int index) {
     const Val *next = inst_operand(loop->regions[1]->last, index);
-    bool is_sum = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
-    return is_sum && inst_has(next->inst, INST_FREE);
+    return next->kind == VAL_inst && inst_is_free_sum(next->inst);
 }
 
 bool inst_goes_ways(const Inst *inst) {

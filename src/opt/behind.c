@@ -47,9 +47,7 @@ static Region *region_of(const Leaving *x) {
 }
 
 static bool is_inside(const Region *region, const Val *v) {
-    const Region *at = val_is_const(v) ? NULL : v->kind == VAL_inst ? v->inst->parent : v->region;
-    while (at && at != region) at = at->owner ? at->owner->parent : NULL;
-    return at != NULL;
+    return !val_is_const(v) && region_is_in(v->kind == VAL_inst ? v->inst->parent : v->region, region);
 }
 
 /* ---- what a value is, if the loop is left on that way */

@@ -194,20 +194,9 @@ static void own_statics(Lanes *lanes, Func *copy) {
     opt_dce(copy);
 }
 
-void lanes_clean_calls(Func *func) {
-    opt_sroa(func);
-    opt_ssa(func);
-    opt_share(func);
-    opt_simplify(func);
-    opt_cse(func);
-    opt_licm(func);
-    opt_simplify(func);
-    opt_dce(func);
-}
-
 void lanes_clean(Func *copy) {
     opt_lower_exits(copy);
-    lanes_clean_calls(copy);
+    opt_clean(copy, (SroaOptions){0});
     if (opt_behind(copy)) opt_simplify(copy);
     ir_resolve_func(copy);
 }

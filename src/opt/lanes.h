@@ -101,8 +101,7 @@ static inline uint32_t varies(const Lanes *lanes, const Val *v) {
 
 /* ---- lanes.c */
 void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first reason counts */
-void lanes_clean_calls(Func *func);                                /* after inlining: what it leaves */
-void lanes_clean(Func *copy);                                      /* ... and to normal form */
+void lanes_clean(Func *copy);                                      /* after inlining: to normal form */
 void lanes_look(Lanes *lanes);          /* at `from`: what differs, and whether it can be done */
 bool lanes_make_narrower(Lanes *lanes); /* half as many, if they fill a register and are worth while */
 
@@ -143,6 +142,7 @@ lanes_done_alone(const Lanes *lanes,
 /* ---- lanes_step.c */
 /* How far a lane is from the one before it, in numbers: nobody knows, not at all, one, some. */
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
+int64_t lanes_step_of_counter(const Rounds *rounds, int param); /* of the round; 0: it is no counter */
 int lanes_step_of(const Lanes *lanes, const Val *v);
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
 /* A sum that one lane makes by a load and a store, each in another place. */

@@ -20,7 +20,7 @@
  * each other. */
 #include "opt/lanes.h"
 
-enum { MOST_TERMS = 6, MOST_STEPS = 8, MOST_ACCESSES = 96, MOST_TESTS = 256, DEPTH = 12 };
+enum { MOST_TERMS = 6, MOST_STEPS = 8, MOST_ACCESSES = 96, MOST_REACHES = 8, DEPTH = 12 };
 static const int64_t FAR =
     (int64_t)1 << 26; /* so many steps of as many lanes as there are do not add up to 2 to the 32 */
 
@@ -80,12 +80,6 @@ static Val *known_as(const Apart *apart, Val *v) {
     return outside ? ir_resolve(outside) : v;
 }
 
-static int64_t step_of_counter(const Rounds *rounds, int param) {
-    for (int i = 0; i < rounds->loop->nargs; i++)
-        if (rounds->kinds[i] == CARRIED_counter && param-- == 0) return rounds->steps[i];
-    return 0;
-}
-
 /* ---- indices */
 
 static void add_term(Form *form, const Val *v, int64_t factor) {
@@ -120,7 +114,7 @@ static void add_leaf(const Apart *apart, Form *form, const Val *v, int64_t facto
     if (!is_of_item(apart, v)) {
         add_term(form, v, factor);
     } else if (v->kind == VAL_param && v->region == apart->lanes->from->body) {
-        if (v->index < rounds->ncounters) form->step += factor * step_of_counter(rounds, v->index);
+        if (v->index < rounds->ncounters) form->step += factor * lanes_step_of_counter(rounds, v->index);
         else form->known = false;
     } else if (is_in_inner_loop(v)) {
         Interval interval = ir_interval(&apart->jumps, v);
@@ -333,7 +327,6 @@ static bool test_apart(Apart *apart, Val *a, Val *b) {
         Val *const *pair = rounds->apart.at + i;
         if ((pair[0] == a && pair[1] == b) || (pair[0] == b && pair[1] == a)) return true;
     }
-    if (rounds->apart.count >= 2 * MOST_TESTS) return false;
     vec_push(apart->lanes->scratch, &rounds->apart, a);
     vec_push(apart->lanes->scratch, &rounds->apart, b);
     return true;
@@ -420,14 +413,14 @@ static bool join_reach(Reach *reach, Form *least, const Access *access) {
 
 static void find_reaches(const Apart *apart) {
     Rounds *rounds = apart->lanes->rounds;
-    Form leasts[MOST_TESTS];
+    Form leasts[MOST_REACHES];
     for (int i = 0; i < apart->count; i++) {
         const Access *access = &apart->accesses[i];
         if (!is_in_every_round(apart, access)) continue;
         bool is_found = false;
         for (int k = 0; k < rounds->reaches.count && !is_found; k++)
             is_found = join_reach(&rounds->reaches.at[k], &leasts[k], access);
-        if (!is_found && rounds->reaches.count == MOST_TESTS) continue;
+        if (!is_found && rounds->reaches.count == MOST_REACHES) continue;
         access->elem->flags |= INST_UNCHECKED;
         if (is_found) continue;
         const Form *form = &access->steps[access->nsteps - 1].index;
@@ -457,8 +450,8 @@ void lanes_look_for_conflicts(Lanes *lanes) {
 /* What the store adds to, if nothing else could tell in which order; else NULL. */
 static Inst *added_to(const int *uses, const Inst *store) {
     const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
-    bool is_free = sum && sum->kind == VAL_inst && (sum->inst->op == OP_add || sum->inst->op == OP_sub) &&
-                   inst_has(sum->inst, INST_FREE) && type_is_scalar(sum->type) && uses[sum->id] == 1;
+    bool is_free = sum && sum->kind == VAL_inst && inst_is_free_sum(sum->inst) && type_is_scalar(sum->type) &&
+                   uses[sum->id] == 1;
     for (int i = 0; i < 2 && is_free; i++) {
         const Val *before = inst_operand(sum->inst, i);
         if (before->kind != VAL_inst || before->inst->op != OP_load || uses[before->id] != 1 ||

@@ -85,7 +85,7 @@ static Val *outside(Choices *c, Branch *branch, Val *v, int arm) {
 static bool is_free_sum(const Choices *c, const Val *v) {
     if (v->kind != VAL_inst || (v->inst->op != OP_add && v->inst->op != OP_sub) || !depends(c, v))
         return false;
-    return inst_has(v->inst, INST_FREE) || type_is_integer(type_element(v->type));
+    return inst_is_free_sum(v->inst) || type_is_integer(type_element(v->type));
 }
 
 /* What is added to; v itself, if it is no sum. */

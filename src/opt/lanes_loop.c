@@ -374,7 +374,7 @@ static bool is_in_left(void *user, const Func *callee, const Inst *call) {
 static bool take_in(Loops *loops) {
     InlinePolicy policy = {.max_size = MOST_INLINED, .may = is_in_left, .user = loops, .any_form = true};
     if (loops->left.count == 0 || !opt_inline(loops->func, policy)) return false;
-    lanes_clean_calls(loops->func);
+    opt_clean(loops->func, (SroaOptions){0});
     return true;
 }
 

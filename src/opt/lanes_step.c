@@ -16,14 +16,15 @@ static int step_of_sum(const Lanes *lanes, const Inst *inst) {
     return a && b ? STEP_other : a ? a : b;
 }
 
-/* Of a counter of rounds; 0: it is none. */
-static int64_t step_of_counter(const Lanes *lanes, const Val *v) {
-    const Rounds *rounds = lanes->rounds;
-    int at = v->index;
-    if (!rounds || v->kind != VAL_param || v->region != lanes->from->body) return 0;
+int64_t lanes_step_of_counter(const Rounds *rounds, int param) {
     for (int i = 0; i < rounds->loop->nargs; i++)
-        if (rounds->kinds[i] == CARRIED_counter && at-- == 0) return rounds->steps[i];
+        if (rounds->kinds[i] == CARRIED_counter && param-- == 0) return rounds->steps[i];
     return 0;
+}
+
+static int64_t step_of_counter(const Lanes *lanes, const Val *v) {
+    bool is_param = lanes->rounds && v->kind == VAL_param && v->region == lanes->from->body;
+    return is_param ? lanes_step_of_counter(lanes->rounds, v->index) : 0;
 }
 
 static int step_of_param(const Lanes *lanes, const Val *v) {

@@ -48,6 +48,10 @@ bool opt_is_split_in_caller(const Inst *call, int operand);
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
+/* clean.c: what inlining leaves; in place: but for what could be computed before loops, or not at all */
+void opt_clean(Func *func, SroaOptions options);
+void opt_clean_in_place(Func *func, SroaOptions options);
+
 bool opt_scalars(Func *func);     /* scalars.c: short vectors become scalars */
 bool opt_pack(Func *func);        /* pack.c: no memory is seen as another type */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */

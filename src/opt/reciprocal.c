@@ -122,12 +122,6 @@ static Inst *outside_of_loops(Inst *inst, const Region *home) {
     return outside;
 }
 
-static bool is_within(const Inst *inst, const Region *region) {
-    const Region *at = inst->parent;
-    while (at && at != region) at = at->owner ? at->owner->parent : NULL;
-    return at;
-}
-
 /* Can what is divided be multiplied by a quotient of it instead? Not where that would be infinite, but no other
  * quotient: half of a number has a reciprocal that is no more than twice as large. */
 static bool is_of_constant(const Inst *division) {
@@ -141,7 +135,7 @@ static void note_division(Reciprocals *r, Inst *inst, const Val *v) {
     divisor->divided += r->all ? type_count(inst->results[0]->type) : 1;
     divisor->in_loop |= outside != inst;
     if (!divisor->first) divisor->first = outside;
-    else divisor->is_scattered |= !is_within(inst, divisor->first->parent);
+    else divisor->is_scattered |= !region_is_in(inst->parent, divisor->first->parent);
 }
 
 /* Those of constants come first in a walk, or are of no use. */
@@ -170,7 +164,7 @@ static const Inst *root_of_cube(const Reciprocals *r, const Val *v) {
 }
 
 static bool is_divided_before(const Divisor *divisor) {
-    return divisor->of_constant && is_within(divisor->first, divisor->of_constant->parent);
+    return divisor->of_constant && region_is_in(divisor->first->parent, divisor->of_constant->parent);
 }
 
 static bool is_worth_it(const Reciprocals *r, const Val *v) {
