@@ -326,6 +326,7 @@ static ValVec end_body(Tr *t, BackLoop *x) {
 
 static Inst *close_loop(Tr *t, const BackLoop *x, Builder *b, const ValVec *args) {
     Inst *reverse = build_inst(b, OP_loop, args->at, args->count, 0, 2);
+    reverse->hints.back = true;
     reverse->regions[1] = x->body;
     x->body->owner = reverse;
     Region *cond = reverse->regions[0];

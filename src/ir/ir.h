@@ -154,6 +154,7 @@ typedef struct LoopHints {
     bool wide; /* does several rounds at once, and may leave any of the last, or all, to the loop behind it */
     bool ways; /* a round goes the way of the one before, as a rule (opt/ways.c) */
     bool written; /* it is about to be written out (opt/written.c) */
+    bool back;    /* autodiff made it, and all in it, of a loop */
 } LoopHints;
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the
@@ -355,6 +356,7 @@ struct Func {
 static inline bool func_is_derivative(const Func *func) {
     return (func->flags & FUNC_GENERATED) || func->derivation.of;
 }
+bool inst_is_derivative(const Inst *inst); /* in such a function, or in a loop that came from one */
 
 /* ---- globals */
 

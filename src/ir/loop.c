@@ -44,6 +44,13 @@ bool inst_goes_ways(const Inst *inst) {
     return loop && loop->hints.ways;
 }
 
+bool inst_is_derivative(const Inst *inst) {
+    bool is_derivative = func_is_derivative(inst->func);
+    for (; inst && !is_derivative; inst = inst->parent->owner)
+        is_derivative = inst->op == OP_loop && inst->hints.back;
+    return is_derivative;
+}
+
 int inst_loops_around(const Inst *inst) {
     int loops = 0;
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent) loops += r->owner->op == OP_loop;

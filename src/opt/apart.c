@@ -22,7 +22,7 @@ static bool is_same(const Val *a, const Val *b) {
 
 int opt_number_of_buffer(const ApartBuffers *buffers, const Val *buffer) {
     for (int i = 0; i < buffers->count; i++)
-        if (is_same(buffers->at[i].buffer, buffer)) return i;
+        if (is_same(buffers->at[i].buffer, buffer)) return buffers->at[i].number;
     return -1;
 }
 
@@ -63,12 +63,25 @@ static void find_access(void *user, Inst *inst) {
         int number = opt_number_of_buffer(buffers, buffer);
         buffers->overflows |= number < 0 && buffers->count == MOST_APART;
         if (buffers->overflows) return;
-        if (number < 0) buffers->at[number = buffers->count++] = (ApartBuffer){.buffer = buffer};
+        if (number < 0) {
+            number = buffers->count++;
+            buffers->at[number] = (ApartBuffer){.buffer = buffer, .number = number};
+        }
         buffers->at[number].is_written |= ir_role(inst, i) != ROLE_read;
     }
 }
 
 void opt_find_buffers(ApartBuffers *buffers, const Inst *loop) { inst_walk(loop, find_access, buffers); }
+
+void opt_join_written(ApartBuffers *buffers) {
+    const ApartBuffer *first = NULL;
+    for (int i = 0; i < buffers->count; i++) {
+        ApartBuffer *buffer = &buffers->at[i];
+        if (!buffer->is_written) continue;
+        if (!first) first = buffer;
+        buffer->number = first->number;
+    }
+}
 
 /* ---- the test */
 
@@ -78,7 +91,7 @@ Val *opt_test_apart(Builder *b, const ApartBuffers *buffers) {
     for (int i = 0; i < buffers->count && !buffers->overflows; i++)
         for (int k = i + 1; k < buffers->count; k++) {
             const ApartBuffer *one = &buffers->at[i], *other = &buffers->at[k];
-            if (!one->is_written && !other->is_written) continue;
+            if ((!one->is_written && !other->is_written) || one->number == other->number) continue;
             Val *args[] = {one->buffer, other->buffer};
             Val *apart = build_op(b, OP_buffers_apart, type, args, 2);
             all = all ? build_binary(b, OP_and, all, apart) : apart;

@@ -45,6 +45,8 @@ typedef struct Rounds {
     ValVec given;                   /* what a round computes for it; behind the sums, `from` returns them */
     bool is_derivative;             /* `func` was a part of one */
     bool is_left;                   /* LLVM does several at once, if it sees all of a round */
+    bool sums_meet;                 /* lanes_sums_meet */
+    int64_t trip;                   /* how many there are; 0: not known */
     bool keeps_checks;              /* as it was, where one round is done at a time */
     double done_alone;              /* lanes_done_beside_calls */
     Inst *before;                   /* what stands before the loop, and ... */
@@ -54,6 +56,7 @@ typedef struct Rounds {
     VEC(Val *)
     apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
     VEC(Reach) reaches;
+    ValVec ones; /* parameters of `from` that the wide form takes for one, which is found out there, too */
 } Rounds;
 
 typedef enum CarriedKind { CARRIED_counter, CARRIED_sum, CARRIED_in_order } CarriedKind;
@@ -123,6 +126,16 @@ void lanes_find_sums(
     Lanes *lanes); /* in memory: they become atomic operations, until the wide form is made */
 void lanes_write_sums(Region *region);
 void lanes_look_for_conflicts(Lanes *lanes); /* between rounds: declines if there may be one */
+bool lanes_are_elsewhere(Lanes *lanes, const Inst *sum, const Inst *load); /* what they add to, and read */
+bool lanes_sums_meet(Lanes *lanes); /* loops in a round add to places that other rounds add to */
+
+/* ---- lanes_ones.c */
+void lanes_take_for_ones(Lanes *lanes);                        /* what the wide form takes for one */
+bool lanes_is_one(const Lanes *lanes, const Val *v);           /* it does so */
+Val *lanes_times_one(const Lanes *lanes, const Inst *product); /* the other factor; NULL: none is one */
+
+/* ---- lanes_swap.c */
+bool lanes_swap_loops(Lanes *lanes); /* in a round, so that sums are made apart; was anything done? */
 
 /* ---- lanes_vary.c */
 void lanes_find_varying(Lanes *lanes);
@@ -148,6 +161,13 @@ int lanes_step_of_address(const Lanes *lanes, const Val *address);
 /* A sum that one lane makes by a load and a store, each in another place. */
 bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst);
 
+/* The terms of an index but for constants, as the program adds them up. What comes from outside of the loop is
+ * the `factor` of another, NULL for one; a multiple has one that is not known, or constant. */
+typedef void LaneTerm(void *user, const Val *v, Val *factor, bool is_multiple);
+void lanes_terms(const Lanes *lanes, Val *index, LaneTerm *term, void *user);
+bool lanes_is_counter(const Lanes *lanes, const Val *v); /* of rounds, by one */
+const Val *lanes_unconverted(const Val *v);
+
 /* ---- lanes_cost.c */
 bool lanes_is_plain_sum(const LaneOptions *options,
                         const Inst *inst); /* one lane does it by a load and a store */
@@ -162,7 +182,14 @@ bool lanes_are_left_to_others(const Lanes *lanes); /* LLVM does several rounds o
 bool lanes_are_vectors_alone(
     const Lanes *lanes); /* so it does, of those with functions that it has for them, too */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
+double lanes_gain(const Lanes *lanes);              /* how many times as fast they seem */
+double lanes_time_alone(const Lanes *lanes);        /* of a round or item ... */
+double lanes_time_together(const Lanes *lanes);     /* ... where several are done at once */
+double lanes_rounds_of(const Inst *loop);           /* as estimated */
+bool lanes_are_scattered(const Lanes *lanes);       /* they read or write in other places than neighbours */
 bool lanes_half_is_enough(const Lanes *lanes);
+int lanes_width_for_trip(
+    const Lanes *lanes); /* what leaves few rounds behind, if it is known how many there are */
 bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function that was made */
 double lanes_code_added(const Lanes *lanes); /* ... which is this much */
 double lanes_code_alone(const Inst *inst);   /* of what is compiled without lanes */

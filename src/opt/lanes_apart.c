@@ -66,6 +66,13 @@ typedef struct Apart {
     bool is_lost; /* something may be accessed of which nobody knows where it is */
 } Apart;
 
+static Apart begin(Lanes *lanes) {
+    return (Apart){.lanes = lanes,
+                   .jumps = loop_find_jumps(lanes->scratch, lanes->from),
+                   .uses = region_count_uses(lanes->scratch, lanes->from->body),
+                   .accesses = arena_array(lanes->scratch, Access, MOST_ACCESSES)};
+}
+
 /* ---- values: those that come from outside are what they are there */
 
 static bool is_of_item(const Apart *apart, const Val *v) {
@@ -140,6 +147,8 @@ static void add_index(const Apart *apart, Form *form, Val *v, int64_t factor, in
     } else if (inst && (inst->op == OP_add || inst->op == OP_sub)) {
         add_index(apart, form, inst->args[0], factor, depth - 1);
         add_index(apart, form, inst->args[1], inst->op == OP_sub ? -factor : factor, depth - 1);
+    } else if (inst && inst->op == OP_mul && lanes_times_one(apart->lanes, inst)) {
+        add_index(apart, form, lanes_times_one(apart->lanes, inst), factor, depth - 1);
     } else if (inst && inst->op == OP_mul && val_is_int(inst_operand(inst, 1), &number) && number > -FAR &&
                number < FAR) {
         add_index(apart, form, inst->args[0], factor * number, depth - 1);
@@ -367,6 +376,16 @@ static bool are_apart(Apart *apart, const Access *a, const Access *b) {
     return is_one ? are_parts_apart(apart, a, b) : are_objects_apart(a, b);
 }
 
+bool lanes_are_elsewhere(Lanes *lanes, const Inst *sum, const Inst *load) {
+    Apart apart = begin(lanes);
+    Access a = {.inst = sum}, b = {.inst = load};
+    if (!find_place(&apart, &a, sum->args[0])) return false;
+    if (!find_place(&apart, &b, load->args[0]) || is_beside_derivative(&apart, &a, &b)) return true;
+    if (a.space != b.space && a.space != SPACE_any && b.space != SPACE_any) return true;
+    bool in_buffers = a.buffer && b.buffer && !lanes_is_same_memory(a.buffer, b.buffer);
+    return in_buffers && test_apart(&apart, a.buffer, b.buffer);
+}
+
 /* ---- elements that every round uses */
 
 /* Can the loop compute it before its first round? */
@@ -431,11 +450,20 @@ static void find_reaches(const Apart *apart) {
     }
 }
 
+static bool is_meeting(const void *user, const Inst *inst) {
+    const Apart *apart = user;
+    Access access = {.inst = inst};
+    return inst->op == OP_atomic && is_sum(apart, inst) && is_in_inner_loop(inst->results[0]) &&
+           find_place(apart, &access, inst->args[0]) && !are_parts_apart(apart, &access, &access);
+}
+
+bool lanes_sums_meet(Lanes *lanes) {
+    Apart apart = begin(lanes);
+    return region_find(lanes->from->body, is_meeting, &apart);
+}
+
 void lanes_look_for_conflicts(Lanes *lanes) {
-    Apart apart = {.lanes = lanes,
-                   .jumps = loop_find_jumps(lanes->scratch, lanes->from),
-                   .uses = region_count_uses(lanes->scratch, lanes->from->body),
-                   .accesses = arena_array(lanes->scratch, Access, MOST_ACCESSES)};
+    Apart apart = begin(lanes);
     region_walk(lanes->from->body, note_inst, &apart);
     if (apart.is_lost) lanes_decline(lanes, NULL, "it uses memory in too many places");
     for (int i = 0; i < apart.count && !lanes->why; i++)

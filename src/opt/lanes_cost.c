@@ -229,8 +229,22 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     return (Cost){alone, apart ? 3.5 * lanes->width : cost * wide};
 }
 
+/* An index that grows with counters: one instruction moves it on, or an address does without it. */
+static bool is_index(const Inst *inst, int depth) {
+    bool is_linear = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul || inst->op == OP_convert;
+    if (!is_linear || !type_is_integer(inst->results[0]->type) || depth == 0) return false;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst_operand(inst, i);
+        if (v->kind == VAL_inst && !is_index(v->inst, depth - 1)) return false;
+    }
+    return true;
+}
+
 static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
+    static const double OF_INDEX = 0.25;
+    enum { DEPTH = 6 };
     double cost = op_info[inst->op].cost;
+    if (is_index(inst, DEPTH)) return (Cost){OF_INDEX * cost, OF_INDEX * cost};
     if (inst->nresults == 1 && op_has(inst->op, OP_ELEMENTWISE)) cost *= parts_of(inst->results[0]->type);
     if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return cost_of_atomic(lanes, inst);
     bool on_tape = inst->op >= OP_tape_push && inst->op <= OP_tape_elem;
@@ -300,7 +314,7 @@ static Cost cost_of_choice(const Lanes *lanes, const Inst *inst) {
     return all;
 }
 
-static double rounds(const Inst *loop) {
+double lanes_rounds_of(const Inst *loop) {
     double known = loop_known_rounds(loop);
     return known > 0 ? known : 8;
 }
@@ -311,7 +325,7 @@ static double share_of_rounds(const Inst *loop, bool divergent, double *count) {
     enum { FEW = 8 };
     int64_t most = loop_most_trips(loop);
     bool is_cut = divergent && most <= FEW;
-    *count = is_cut ? 0.5 * (double)most : rounds(loop);
+    *count = is_cut ? 0.5 * (double)most : lanes_rounds_of(loop);
     return is_cut ? 2 : divergent ? 1.6 : 1;
 }
 
@@ -355,7 +369,8 @@ static void look_for_more(void *user, Inst *inst) {
 }
 
 static More left_to_lanes(const Lanes *lanes) {
-    More more = {.options = lanes->options, .found = lanes->rounds->keeps_checks};
+    const Rounds *rounds = lanes->rounds;
+    More more = {.options = lanes->options, .found = rounds->keeps_checks || rounds->sums_meet};
     region_walk(lanes->from->body, look_for_more, &more);
     return more;
 }
@@ -495,7 +510,7 @@ static bool reads_anywhere(const Lanes *lanes) {
 bool lanes_are_vectors_alone(const Lanes *lanes) {
     const Rounds *rounds = lanes->rounds;
     bool has_order = rounds->ncounters + rounds->nsums < rounds->loop->nargs;
-    if (rounds->keeps_checks || (has_order && !keeps_something(lanes))) return false;
+    if (rounds->keeps_checks || rounds->sums_meet || (has_order && !keeps_something(lanes))) return false;
     return !region_find(lanes->from->body, is_without_vectors, lanes) && !reads_anywhere(lanes);
 }
 
@@ -770,14 +785,19 @@ typedef struct Threads {
         is_scattered; /* than LLVM makes vectors of; that are short; not neighbours alone */
 } Threads;
 
+static bool is_scattered(const Lanes *lanes, const Inst *inst) {
+    bool is_access = (inst->op == OP_load || inst->op == OP_store || inst->op == OP_atomic) &&
+                     lanes_varies_here(lanes, inst);
+    int step = is_access ? lanes_step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_one;
+    return step == STEP_none || step == STEP_other;
+}
+
 static void look_at_threads(void *user, Inst *inst) {
     Threads *threads = user;
     threads->has_more |= lanes_is_left_to_lanes(threads->options, inst) || inst->op == OP_wave ||
                          inst->op == OP_barrier || inst->op == OP_atomic;
     threads->has_loops |= inst->op == OP_loop;
-    bool is_access = (inst->op == OP_load || inst->op == OP_store) && lanes_varies_here(threads->lanes, inst);
-    int step = is_access ? lanes_step_of_address(threads->lanes, ir_resolve(inst->args[0])) : STEP_one;
-    threads->is_scattered |= step == STEP_none || step == STEP_other;
+    threads->is_scattered |= is_scattered(threads->lanes, inst);
 }
 
 /* Kernels of little but arithmetic wait for memory, mostly, and LLVM makes vectors of the loop over threads:
@@ -792,6 +812,39 @@ static bool is_left_over_threads(const Lanes *lanes, Cost cost) {
     if (threads.has_more || cost.alone <= LITTLE) return !threads.has_more;
     return !threads.is_scattered &&
            (threads.has_loops || cost.alone <= LITTLE_OF_NEIGHBOURS || !gains_by_width(lanes));
+}
+
+static bool is_inner_scattered(const void *user, const Inst *inst) {
+    return inst->parent->owner && is_scattered(user, inst);
+}
+
+bool lanes_are_scattered(const Lanes *lanes) {
+    return region_find(lanes->from->body, is_inner_scattered, lanes);
+}
+
+/* Of a round, with those that are left behind: these are done with all tests of indices. */
+static double time_of_round(const Lanes *lanes, Cost cost) {
+    static const double LEFT = 1.5;
+    int64_t trip = lanes->rounds ? lanes->rounds->trip : 0, left = trip % lanes->width;
+    if (trip < lanes->width) return cost.together / lanes->width;
+    double wide = (double)(trip / lanes->width) * cost.together;
+    return (wide + (double)left * LEFT * cost.alone) / (double)trip;
+}
+
+double lanes_time_alone(const Lanes *lanes) { return cost_of_all(lanes).alone; }
+double lanes_time_together(const Lanes *lanes) { return time_of_round(lanes, cost_of_all(lanes)); }
+double lanes_gain(const Lanes *lanes) { return lanes_time_alone(lanes) / lanes_time_together(lanes); }
+
+int lanes_width_for_trip(const Lanes *lanes) {
+    static const double MUCH = 1.1;
+    Lanes other = *lanes;
+    int best = lanes->width;
+    double most = lanes_gain(lanes);
+    while (lanes->rounds->trip % lanes->width && (other.width /= 2) >= lanes_least_width(lanes)) {
+        double gain = lanes_gain(&other);
+        if (gain > MUCH * most) most = gain, best = other.width;
+    }
+    return best;
 }
 
 const char *lanes_not_worth_it(const Lanes *lanes) {

@@ -284,6 +284,10 @@ static Val *rounds_together(const Lanes *lanes, Builder *b, Val *trip) {
     const Type *type = type_basic(lanes->module->types, TYPE_bool);
     for (int i = 0; i < rounds->apart.count; i += 2)
         count = build_select(b, build_op(b, OP_buffers_apart, type, rounds->apart.at + i, 2), count, none);
+    for (int i = 0; i < rounds->ones.count; i++) {
+        Val *one = rounds->outside[rounds->ones.at[i]->index];
+        count = build_select(b, build_binary(b, OP_eq, one, integer(lanes, one->type, 1)), count, none);
+    }
     if (rounds->reaches.count == 0) return count;
     CloneMap first = values_of_first_round(lanes);
     Val *way = build_binary(b, OP_sub, trip, integer(lanes, trip->type, 1)),
@@ -343,7 +347,11 @@ static void define_params(const Wide *wide) {
             lanes_define(lanes, item->params[sum++], params + wide->at[i]);
         }
     }
-    for (int i = sum; i < item->nparams; i++) clone_map_val(&lanes->map, item->params[i], rounds->outside[i]);
+    for (int i = sum; i < item->nparams; i++) {
+        Val *outside = rounds->outside[i];
+        bool is_one = lanes_is_one(lanes, item->params[i]);
+        clone_map_val(&lanes->map, item->params[i], is_one ? integer(lanes, outside->type, 1) : outside);
+    }
 }
 
 /* One lane after the other. Leaves what is carried in order in `carried`. */

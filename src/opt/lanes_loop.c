@@ -14,6 +14,7 @@
 #include "opt/lanes.h"
 
 #include <limits.h>
+#include <math.h>
 
 enum { MOST_INLINED = 4000, LEAST_ROUNDS = 16 };
 
@@ -73,6 +74,16 @@ typedef struct Contents {
     const char *why;
 } Contents;
 
+/* A loop within a round adds to memory: rounds may add to the same places. */
+static bool is_inner_sum(const Inst *loop, const Inst *inst) {
+    const Val *stored = inst->op == OP_store ? inst_operand(inst, 1) : NULL;
+    bool is_sum =
+        inst->op == OP_atomic || (stored && stored->kind == VAL_inst && inst_is_free_sum(stored->inst));
+    const Inst *outer = inst->parent->owner;
+    while (outer && outer->op != OP_loop) outer = outer->parent->owner;
+    return is_sum && outer != loop;
+}
+
 static void look_into(void *user, Inst *inst) {
     Contents *contents = user;
     bool is_jump = inst->op == OP_break || inst->op == OP_continue;
@@ -84,7 +95,7 @@ static void look_into(void *user, Inst *inst) {
             region = region->owner ? region->owner->parent : NULL;
         contents->leaves |= !region;
     }
-    contents->rich |= lanes_is_left_to_lanes(contents->options, inst);
+    contents->rich |= lanes_is_left_to_lanes(contents->options, inst) || is_inner_sum(contents->loop, inst);
     if (inst->op == OP_printf) contents->why = "it prints";
     else if (op_has(inst->op, OP_EFFECT) && !is_for_tape(inst))
         contents->why = "rounds do what others may see";
@@ -117,15 +128,11 @@ static const char *not_tried(Loops *loops, const Inst *loop) {
 
 /* ---- the loop as a function */
 
-static bool is_fixed_element(const Inst *inst) {
-    return inst->op == OP_buffer_elem && val_is_const(ir_resolve(inst->args[1]));
-}
-
 /* A uniform, or a part of one; an element of a buffer, so that it is seen which buffer it is in: it can be
  * named again. */
 static bool is_named(const Val *v) {
     if (v->kind != VAL_inst) return false;
-    if (v->inst->op == OP_global || is_fixed_element(v->inst)) return true;
+    if (v->inst->op == OP_global || v->inst->op == OP_buffer_elem) return true;
     bool is_step = v->inst->op == OP_field || v->inst->op == OP_load;
     return is_step && inst_is_steady(v->inst) && is_named(ir_resolve(v->inst->args[0]));
 }
@@ -143,9 +150,8 @@ static void capture(void *user, Inst *inst) {
 }
 
 static void name_again(Outline *outline, Region *body, Val *v) {
-    const Val *known = clone_val(&outline->map, v);
-    if (known != v) return;
-    if (v->inst->nargs) name_again(outline, body, ir_resolve(v->inst->args[0]));
+    if (val_is_const(v) || clone_val(&outline->map, v) != v) return;
+    for (int i = 0; i < v->inst->nargs; i++) name_again(outline, body, ir_resolve(v->inst->args[i]));
     inst_append(body, clone_inst(&outline->map, v->inst));
 }
 
@@ -159,11 +165,34 @@ static bool stands_alone(const Outline *outline) {
     return true;
 }
 
-/* An object that the function was given to read is given on as that: where calls become a part of the loop,
- * it is known that what they read from it stays the same. */
+typedef struct Written {
+    const Memory *memory;
+    const void *key; /* of the object */
+} Written;
+
+static bool may_write(const void *user, const Inst *inst) {
+    const Written *written = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_value || role == ROLE_read || role == ROLE_part) continue;
+        if (opt_memory_object(written->memory, inst_operand(inst, i)).key == written->key) return true;
+    }
+    return false;
+}
+
+/* An object that nobody writes during the loop, be it one that the function was given to read. */
+static bool is_only_read(const Outline *outline, const Val *v) {
+    const Memory *memory = &outline->loops->memory;
+    Object object = opt_memory_object(memory, v);
+    Written written = {memory, object.key};
+    if (object.is_constant) return v->kind == VAL_param;
+    return object.key && object.is_private && !inst_find(outline->loop, may_write, &written);
+}
+
+/* It is given on as that: where calls become a part of the loop, it is known that what they read from it stays
+ * the same. */
 static Param param_for(const Outline *outline, const Val *v) {
-    bool is_read = ir_target(v->type) && v->kind == VAL_param &&
-                   opt_memory_object(&outline->loops->memory, v).is_constant;
+    bool is_read = ir_target(v->type) && is_only_read(outline, v);
     return (Param){.name = v->name,
                    .type = is_read ? ir_target(v->type) : v->type,
                    .flags = is_read ? PARAM_BY_ADDRESS : ir_own_flag(v)};
@@ -233,12 +262,17 @@ static Inst *only_loop(const Func *func) {
 
 /* ---- lanes */
 
+static int64_t known_trip(const Inst *loop) {
+    int64_t most = loop_most_trips(loop);
+    return most != INT64_MAX && loop_known_rounds(loop) == (double)most ? most : 0;
+}
+
 static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
-    lanes->rounds->done_alone = lanes_done_beside_calls(lanes);
     lanes->width = wanted ? wanted : lanes_best_width(lanes);
     if (!wanted && lanes_half_is_enough(lanes)) lanes->width /= 2;
     if (wanted) return;
+    lanes->width = lanes_width_for_trip(lanes);
     if (lanes_are_left_to_others(lanes)) lanes_decline(lanes, NULL, "it is left to LLVM");
     else if (lanes->width < 4) lanes_decline(lanes, NULL, "fewer than four rounds fit");
     else if (lanes_not_worth_it(lanes)) lanes_decline(lanes, NULL, lanes_not_worth_it(lanes));
@@ -256,31 +290,113 @@ static void make_wide(Lanes *lanes) {
     } while (again);
 }
 
-static bool counts_rounds(Lanes *lanes) {
+static void count_rounds(Lanes *lanes) {
     const Val *trip = loop_trip(lanes->rounds->loop);
     int64_t rounds;
     if (!trip) lanes_decline(lanes, NULL, "how many rounds there are is not known before");
     else if (val_is_int(trip, &rounds) && rounds < 2 * (int64_t)lanes->width)
         lanes_decline(lanes, NULL, "it has few rounds");
-    return !lanes->why;
 }
 
-/* `func` has nothing but the loop. */
-static void widen(Lanes *lanes, Func *func) {
+/* A loop, as it would be done. */
+typedef struct Attempt {
+    Outline outline;
+    Rounds rounds;
+    Lanes lanes;
+} Attempt;
+
+static Attempt *begin(Loops *loops, Inst *loop) {
+    Module *module = loops->func->module;
+    Attempt *attempt = arena_new(loops->scratch, Attempt);
+    attempt->outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
+    attempt->rounds =
+        (Rounds){.is_derivative = inst_is_derivative(loop),
+                 .keeps_checks = opt_calls_keep_checks(loop, loops->options->register_bits > 128),
+                 .code_added = loops->added,
+                 .at_most = INFINITY};
+    attempt->lanes = (Lanes){.module = module,
+                             .scratch = arena_scratch(module->arena),
+                             .options = loops->options,
+                             .width = loops->options->width ? loops->options->width : 16,
+                             .rounds = &attempt->rounds};
+    attempt->outline.func = make_func(&attempt->outline);
+    attempt->rounds.params = captured_objects(&attempt->outline);
+    return attempt;
+}
+
+/* Is it worth doing? The function that was made has nothing but the loop. */
+static void consider(Attempt *attempt) {
+    Lanes *lanes = &attempt->lanes;
+    Rounds *rounds = &attempt->rounds;
+    Func *func = attempt->outline.func;
     opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .any_form = true});
     lanes_clean(func);
     ir_mark_in_range(func);
     lanes->from = func;
-    lanes->rounds->func = func;
-    lanes->rounds->loop = only_loop(func);
-    if (!lanes->rounds->loop) lanes_decline(lanes, NULL, "it is no loop that counts");
+    rounds->func = func;
+    rounds->loop = only_loop(func);
+    if (!rounds->loop) lanes_decline(lanes, NULL, "it is no loop that counts");
     if (!lanes->why) lanes_make_item(lanes);
     if (lanes->why) return;
     lanes_find_sums(lanes);
     lanes_look(lanes);
-    if (!lanes->why) choose_width(lanes);
+    if (lanes->why) return;
+    rounds->done_alone = lanes_done_beside_calls(lanes);
+    lanes_take_for_ones(lanes);
+    rounds->trip = known_trip(rounds->loop);
+    rounds->sums_meet = lanes_sums_meet(lanes);
+    choose_width(lanes);
     if (!lanes->why) lanes_look_for_conflicts(lanes);
-    if (!lanes->why && counts_rounds(lanes)) make_wide(lanes);
+    if (!lanes->why) count_rounds(lanes);
+    if (!lanes->why && lanes_swap_loops(lanes)) lanes_look(lanes);
+}
+
+static void abandon(Attempt *attempt) {
+    func_forget(attempt->outline.func);
+    arena_free(attempt->lanes.scratch);
+}
+
+static double saved_in(Loops *loops, const Region *region);
+
+/* The time that a loop takes less, if several of its rounds are done at once, or of one within it. */
+static double saved_by(Loops *loops, Inst *loop) {
+    double saved = 0;
+    if (!not_tried(loops, loop)) {
+        Attempt *attempt = begin(loops, loop);
+        consider(attempt);
+        const Lanes *lanes = &attempt->lanes;
+        if (!lanes->why) saved = lanes_time_alone(lanes) - lanes_time_together(lanes);
+        abandon(attempt);
+    }
+    for (int i = 0; i < loop->nregions && saved == 0; i++) saved = saved_in(loops, loop->regions[i]);
+    return lanes_rounds_of(loop) * saved;
+}
+
+static double saved_in(Loops *loops, const Region *region) {
+    double saved = 0;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        if (inst->op == OP_loop) saved += saved_by(loops, inst);
+        for (int i = 0; i < inst->nregions && inst->op != OP_loop; i++)
+            saved += saved_in(loops, inst->regions[i]);
+    }
+    return saved;
+}
+
+/* Rounds that read and write apart, around a loop whose rounds do so beside each other. */
+static bool gains_more_within(const Attempt *attempt) {
+    const Lanes *lanes = &attempt->lanes;
+    if (lanes->options->width || !lanes_are_scattered(lanes)) return false;
+    Loops within = *attempt->outline.loops;
+    within.func = attempt->outline.func;
+    opt_memory_init(&within.memory, lanes->scratch, within.func);
+    double saved = saved_in(&within, attempt->rounds.loop->regions[1]);
+    return lanes_time_alone(lanes) - saved < lanes_time_together(lanes);
+}
+
+static void widen(Attempt *attempt) {
+    Lanes *lanes = &attempt->lanes;
+    Func *func = attempt->outline.func;
+    make_wide(lanes);
     if (lanes->why) return;
     ir_resolve_func(func);
     opt_cse(func);
@@ -312,30 +428,20 @@ static bool try_loop(Loops *loops, Inst *loop) {
         tell(loops, loop, 1, why, 0);
         return false;
     }
-    Module *module = loops->func->module;
-    Outline *outline = arena_new(loops->scratch, Outline);
-    *outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
-    bool is_derivative = func_is_derivative(loops->func);
-    Rounds rounds = {.is_derivative = is_derivative,
-                     .keeps_checks = opt_calls_keep_checks(loop, loops->options->register_bits > 128),
-                     .code_around = lanes_code_around(loops->around, loops->func),
-                     .code_added = loops->added,
-                     .at_most = lanes_rounds_at_most(loops->often, loop)};
-    Lanes lanes = {.module = module,
-                   .scratch = arena_scratch(module->arena),
-                   .options = loops->options,
-                   .width = loops->options->width ? loops->options->width : 16,
-                   .rounds = &rounds};
-    outline->func = make_func(outline);
-    rounds.params = captured_objects(outline);
-    widen(&lanes, outline->func);
-    bool done = !lanes.why;
-    if (done) vec_push(loops->scratch, &loops->done, outline);
-    else func_forget(outline->func);
-    if (rounds.is_left) vec_push(loops->scratch, &loops->left, loop);
-    if (done) loops->added += lanes_code_added(&lanes);
-    tell(loops, loop, done ? lanes.width : 1, lanes.why, done ? 0 : lanes.where);
-    arena_free(lanes.scratch);
+    Attempt *attempt = begin(loops, loop);
+    Lanes *lanes = &attempt->lanes;
+    attempt->rounds.code_around = lanes_code_around(loops->around, loops->func);
+    attempt->rounds.at_most = lanes_rounds_at_most(loops->often, loop);
+    consider(attempt);
+    if (!lanes->why && gains_more_within(attempt)) lanes_decline(lanes, NULL, "a loop within it gains more");
+    if (!lanes->why) widen(attempt);
+    bool done = !lanes->why;
+    if (done) vec_push(loops->scratch, &loops->done, &attempt->outline);
+    else func_forget(attempt->outline.func);
+    if (attempt->rounds.is_left) vec_push(loops->scratch, &loops->left, loop);
+    if (done) loops->added += lanes_code_added(lanes);
+    tell(loops, loop, done ? lanes->width : 1, lanes->why, done ? 0 : lanes->where);
+    arena_free(lanes->scratch);
     return done;
 }
 

@@ -8,6 +8,8 @@ static bool is_constant_factor(const Inst *product) {
 }
 
 static int step_of_sum(const Lanes *lanes, const Inst *inst) {
+    const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
+    if (other) return lanes_step_of(lanes, other);
     int a = lanes_step_of(lanes, ir_resolve(inst->args[0])),
         b = lanes_step_of(lanes, ir_resolve(inst->args[1]));
     if (a == STEP_none || b == STEP_none) return STEP_none;
@@ -69,6 +71,8 @@ static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step);
 
 static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, int64_t *step) {
     int64_t a, b, factor;
+    const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
+    if (other) return exact_step(lanes, other, step);
     const Val *x = ir_resolve(inst->args[0]);
     const Val *y = ir_resolve(inst->args[1]);
     if (!exact_step(lanes, x, &a) || !exact_step(lanes, y, &b)) return false;
@@ -116,4 +120,63 @@ static bool is_of_other_element(const Lanes *lanes, const Val *address) {
 
 bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst) {
     return lanes_is_plain_sum(lanes->options, inst) && is_of_other_element(lanes, ir_resolve(inst->args[0]));
+}
+
+/* ---- the terms of an index */
+
+typedef struct Terms {
+    const Lanes *lanes;
+    LaneTerm *term;
+    void *user;
+} Terms;
+
+const Val *lanes_unconverted(const Val *v) {
+    while (v->kind == VAL_inst && v->inst->op == OP_convert) v = inst_operand(v->inst, 0);
+    return v;
+}
+
+bool lanes_is_counter(const Lanes *lanes, const Val *v) { return step_of_counter(lanes, v) == 1; }
+
+/* A number that comes from outside of the loop; NULL: it is something else. */
+static Val *given(const Lanes *lanes, const Val *v) {
+    v = lanes_unconverted(v);
+    const Region *body = lanes->from->body;
+    bool is_given = v->kind == VAL_param && v->region == body && lanes->rounds->outside[v->index];
+    return is_given && type_is_integer(v->type) && type_bits(v->type) >= 32 ? body->params[v->index] : NULL;
+}
+
+static void give_terms(const Terms *terms, Val *v, Val *factor, bool is_multiple, int depth);
+
+/* Of a number that is a constant, or comes from outside, with one that does not; of others, with what differs
+ * between rounds. */
+static void give_product(const Terms *terms, const Inst *inst, Val *factor, bool is_multiple, int depth) {
+    const Lanes *lanes = terms->lanes;
+    const Val *first = inst_operand(inst, 0), *second = inst_operand(inst, 1);
+    bool is_factor = val_is_const(second) || given(lanes, second);
+    bool is_second = varies(lanes, second) || (!varies(lanes, first) && !is_factor);
+    Val *by = given(lanes, is_second ? first : second);
+    bool is_plain = by && !factor;
+    give_terms(terms, inst->args[is_second], is_plain ? by : factor, is_multiple || !is_plain, depth);
+}
+
+static void give_terms(const Terms *terms, Val *v, Val *factor, bool is_multiple, int depth) {
+    v = ir_resolve(v);
+    if (val_is_const(v)) return;
+    const Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
+    if (inst && (inst->op == OP_add || inst->op == OP_sub)) {
+        give_terms(terms, inst->args[0], factor, is_multiple, depth - 1);
+        give_terms(terms, inst->args[1], factor, is_multiple || inst->op == OP_sub, depth - 1);
+    } else if (inst && inst->op == OP_convert && type_bits(inst->args[0]->type) >= 32) {
+        give_terms(terms, inst->args[0], factor, is_multiple, depth - 1);
+    } else if (inst && inst->op == OP_mul) {
+        give_product(terms, inst, factor, is_multiple, depth - 1);
+    } else {
+        terms->term(terms->user, v, factor, is_multiple);
+    }
+}
+
+void lanes_terms(const Lanes *lanes, Val *index, LaneTerm *term, void *user) {
+    enum { DEPTH = 12 };
+    Terms terms = {lanes, term, user};
+    give_terms(&terms, index, NULL, false, DEPTH);
 }

@@ -152,6 +152,7 @@ enum { MOST_APART = 6 };
 typedef struct ApartBuffer {
     Val *buffer;
     bool is_written;
+    int number; /* several may have one: then nobody knows whether they are apart */
 } ApartBuffer;
 typedef struct ApartBuffers {
     ApartBuffer at[MOST_APART]; /* which stay the same as long as the function runs */
@@ -159,6 +160,7 @@ typedef struct ApartBuffers {
     bool overflows; /* there are more */
 } ApartBuffers;
 void opt_find_buffers(ApartBuffers *buffers, const Inst *loop);
+void opt_join_written(ApartBuffers *buffers);                             /* they have one number */
 int opt_number_of_buffer(const ApartBuffers *buffers, const Val *buffer); /* -1: it is none of them */
 Inst *opt_buffer_element(Val *address); /* that it leads into, also of lanes; NULL: it does not */
 /* That those which are written overlap no other; NULL: there is nothing to be told apart. */

@@ -209,9 +209,11 @@ static bool cover(Nest *n) {
 }
 
 /* That buffers are apart is asked for only where something else is, too. */
+/* Rounds that are done together have asked for what they need: two sums may be in one buffer, and often are. */
 static void require_apart(Nest *n) {
     if (n->number == 0 || val_is_const(n->safe)) return;
     opt_find_buffers(&n->buffers, n->loop);
+    if (n->loop->hints.wide) opt_join_written(&n->buffers);
     Val *apart = opt_test_apart(&n->before, &n->buffers);
     if (apart) range_require(n, apart);
     else n->number = 0;

@@ -11,7 +11,7 @@
  * element. What else is carried are sums that nobody wrote an order of.
  *
  * Sums in memory (what is read, added to in any order and put back, or atomic operations whose result nobody
- * uses) have no order either. In functions that autodiff has made those in buffers go to derivatives, while
+ * uses) have no order either. In what autodiff has made those in buffers go to derivatives, while
  * what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer
  * stays as it is.
  *
@@ -136,7 +136,7 @@ static bool find_whole(const Rounds *rounds, Access *access) {
 
 static bool is_sum(const Upward *u, const Inst *inst) {
     return inst->op == OP_atomic && inst->index == ATOMIC_add && u->uses[inst->results[0]->id] == 0 &&
-           func_is_derivative(inst->func);
+           inst_is_derivative(inst);
 }
 
 /* A variable of the loop's body: each round has its own. */
@@ -165,7 +165,7 @@ static const Inst *added_to(const Upward *u, const Inst *store) {
 }
 
 static void find_sums(const Upward *u, Rounds *rounds) {
-    for (int i = 0; i < rounds->naccesses && func_is_derivative(rounds->loop->func); i++) {
+    for (int i = 0; i < rounds->naccesses && inst_is_derivative(rounds->loop); i++) {
         const Inst *load = added_to(u, rounds->accesses[i].inst);
         for (int k = 0; load && k < rounds->naccesses; k++)
             rounds->accesses[k].sums |= k == i || rounds->accesses[k].inst == load;
