@@ -294,6 +294,15 @@ static bool mentions_any_type(const Type *type, const Decl *owner) {
     return false;
 }
 
+/* As many indices as there are dimensions: one number is not all of them. */
+static bool is_index_for_all(const Attempt *attempt, const ParamSig *param, const Type *type,
+                             const Expr *arg) {
+    const Decl *decl = attempt->candidate->decl;
+    if (decl->kind != DECL_subscript || !decl_is_library(decl)) return false;
+    return type->kind == TYPE_vector && type_count(type) != 1 && arg->type && type_is_scalar(arg->type) &&
+           type_count(param->type) == 0;
+}
+
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
@@ -307,9 +316,9 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
     if (by_place && !constant) return place_cost(env, attempt, arg, type);
     int cost = conversion_cost(env, arg, constant ? constant : type);
-    if (cost < 0) {
+    if (cost < 0 || is_index_for_all(attempt, param, type, arg)) {
         attempt->failure = FAIL_convert;
-        return cost;
+        return COST_none;
     }
     const Decl *decl = attempt->candidate->decl;
     if (!type_mentions(param->type, decl)) return cost;
@@ -567,6 +576,7 @@ static const Attempt *only_by_count(const Candidates *list, const Attempt *attem
     const Attempt *only = NULL;
     for (int i = 0; i < list->count; i++) {
         if (attempts[i].failure == FAIL_few || attempts[i].failure == FAIL_many) continue;
+        if (attempts[i].failure == FAIL_convert && list->at[i].decl->kind == DECL_subscript) continue;
         if (only) return NULL;
         only = &attempts[i];
     }
