@@ -106,7 +106,8 @@ struct RtKernel {
     uint64_t nargs;       /* that are given; behind them the kernel finds ... */
     uint64_t nsums;       /* ... RtBuffers of its own, that is a copy of each of these: */
     const RtSum *sums;
-    uint64_t work; /* of such: operations of a thread, at most; 0: not known */
+    uint64_t work;  /* of such: operations of a thread, at most; 0: not known */
+    uint64_t least; /* ... about, if no loop whose length is not known is long */
 };
 
 /* How a value given to printf is held. */

@@ -18,7 +18,7 @@
 #include <limits.h>
 #include <math.h>
 
-enum { MOST_SUMS = 64 };
+enum { MOST_SUMS = 64, SHORT_LOOP = 4 };
 
 /* A place that a buffer is found at, and what is done with that. */
 typedef struct Owner {
@@ -292,7 +292,8 @@ static void note_other(void *user, Inst *inst) {
 
 typedef struct Work {
     Arena *arena;
-    Map known; /* Func -> double; while it is being found out: infinite */
+    Map known;     /* Func -> double; while it is being found out: `rounds` */
+    double rounds; /* of a loop of which nobody knows how long it is */
 } Work;
 
 static double work_of(Work *work, const Func *func);
@@ -304,7 +305,7 @@ static double work_in(Work *work, const Region *region) {
         for (int i = 0; i < inst->nregions; i++) inside += work_in(work, inst->regions[i]);
         if (inst->op == OP_call) inside += work_of(work, inst->callee);
         int64_t rounds = inst->op == OP_loop ? loop_most_trips(inst) : 1;
-        total += op_info[inst->op].cost + inside * (rounds == INT64_MAX ? INFINITY : (double)rounds);
+        total += op_info[inst->op].cost + inside * (rounds == INT64_MAX ? work->rounds : (double)rounds);
     }
     return total;
 }
@@ -313,15 +314,14 @@ static double work_of(Work *work, const Func *func) {
     const double *known = map_get(&work->known, PTR_KEY(func));
     if (known) return *known;
     double *found = arena_new(work->arena, double);
-    *found = INFINITY;
+    *found = work->rounds;
     map_put(work->arena, &work->known, PTR_KEY(func), found);
     return *found = func->body ? work_in(work, func->body) : 0;
 }
 
-/* So that there are no more copies than pay (runtime/sums.c). */
-static int64_t count_work(Arena *arena, const Func *kernel) {
+static int64_t count_work(Arena *arena, const Func *kernel, double rounds) {
     static const double MUCH = 1e15;
-    Work work = {.arena = arena};
+    Work work = {.arena = arena, .rounds = rounds};
     double total = work_of(&work, kernel);
     return total < MUCH ? (int64_t)total : 0;
 }
@@ -334,7 +334,8 @@ bool opt_keep_sums(Func *kernel, uint64_t large) {
     if (kernel->nsums) {
         region_walk(kernel->body, use_own, &search);
         region_walk(kernel->body, note_other, &search);
-        kernel->work = count_work(search.arena, kernel);
+        kernel->work = count_work(search.arena, kernel, INFINITY); /* for runtime/sums.c */
+        kernel->least_work = count_work(search.arena, kernel, SHORT_LOOP);
     }
     arena_free(search.arena);
     return kernel->nsums > 0;

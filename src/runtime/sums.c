@@ -23,10 +23,10 @@
 enum { FEWEST_CHUNKS = 16, MOST_CHUNKS = 256 };
 /* A number of a copy takes as long as this many operations of a thread: some, since several threads are done
  * at once, and as much again that one worker alone hardly notices it. */
-enum { WORK_OF_NUMBER = 16 };
+enum { WORK_OF_NUMBER = 16, WORK_OF_MANY = 48 };
 /* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch, up to a
- * limit. */
-enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8, MOST_NUMBERS = 4 << 20 };
+ * limit; or so many that copies pay, and do not take too much memory together. */
+enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8, MOST_NUMBERS = 4 << 20, MOST_IN_ALL = 32 << 20 };
 enum { ALIGNMENT = 64 };
 
 /* ---- what there is to add to */
@@ -64,6 +64,23 @@ static bool are_few(uint64_t numbers, uint64_t threads) {
     return numbers <= FEW_NUMBERS || (numbers <= threads / THREADS_PER_NUMBER && numbers <= MOST_NUMBERS);
 }
 
+/* With as many workers, all chunks take work / chunks, and to add them up takes numbers * chunks: no more than
+ * make these the same. */
+static uint64_t chunks_that_pay(uint64_t of_thread, uint64_t numbers, uint64_t threads) {
+    double work = (double)of_thread * (double)threads,
+           adding = (are_few(numbers, threads) ? WORK_OF_NUMBER : WORK_OF_MANY) * (double)numbers;
+    uint64_t chunks = 1;
+    while (chunks < MOST_CHUNKS && adding * (double)((chunks + 1) * (chunks + 1)) <= work) chunks++;
+    return chunks;
+}
+
+/* A single group has no other beside it. */
+static bool are_for_copies(const RtKernel *kernel, uint64_t numbers, uint64_t groups) {
+    uint64_t threads = count_threads(kernel, groups);
+    if (groups == 1 || are_few(numbers, threads)) return true;
+    return numbers <= MOST_IN_ALL / 2 && chunks_that_pay(kernel->least, numbers, threads) > 1;
+}
+
 /* The largest of those that are left. */
 static uint64_t largest(const RtKernel *kernel, void *const *args, uint64_t large) {
     uint64_t found = 0, most = 0;
@@ -76,8 +93,8 @@ static uint64_t largest(const RtKernel *kernel, void *const *args, uint64_t larg
 }
 
 static uint64_t find_large(const RtKernel *kernel, uint64_t groups, void *const *args) {
-    uint64_t large = 0, threads = count_threads(kernel, groups);
-    while (!are_few(count_numbers(kernel, args, large), threads))
+    uint64_t large = 0;
+    while (!are_for_copies(kernel, count_numbers(kernel, args, large), groups))
         large |= (uint64_t)1 << largest(kernel, args, large);
     return large;
 }
@@ -252,21 +269,16 @@ void sums_fail(Sums *sums) {
 
 /* ---- of a dispatch */
 
-/* With as many workers, all chunks take work / chunks, and to add them up takes numbers * chunks: no more than
- * make these the same. */
-static uint64_t chunks_that_pay(const RtKernel *kernel, uint64_t numbers, uint64_t threads) {
-    double work = (double)kernel->work * (double)threads, adding = WORK_OF_NUMBER * (double)numbers;
-    uint64_t chunks = kernel->work ? 1 : MOST_CHUNKS;
-    while (chunks < MOST_CHUNKS && adding * (double)((chunks + 1) * (chunks + 1)) <= work) chunks++;
-    return chunks;
-}
-
 static uint64_t choose_chunks(const RtKernel *kernel, uint64_t numbers, uint64_t groups) {
-    uint64_t threads = count_threads(kernel, groups), pay = chunks_that_pay(kernel, numbers, threads);
+    uint64_t threads = count_threads(kernel, groups);
+    bool is_much = !are_few(numbers, threads), is_known = is_much || kernel->work;
+    uint64_t work = is_much ? kernel->least : kernel->work;
+    uint64_t pay = is_known ? chunks_that_pay(work, numbers, threads) : MOST_CHUNKS;
     uint64_t chunks = numbers ? 2 * threads / numbers : MOST_CHUNKS;
     if (chunks < FEWEST_CHUNKS) chunks = FEWEST_CHUNKS;
     if (chunks > MOST_CHUNKS) chunks = MOST_CHUNKS;
     if (chunks > pay) chunks = pay;
+    if (is_much && chunks * numbers > MOST_IN_ALL) chunks = MOST_IN_ALL / numbers + 1;
     return chunks < groups ? chunks : groups;
 }
 

@@ -206,6 +206,7 @@ static void test_buffers_too_large_for_copies(void **state) {
     void *args[] = {&only};
     assert_int_equal(runtime_large_sums(runtime, &kernel, few, args), 1);
     assert_int_equal(runtime_large_sums(runtime, &kernel, many, args), 0);
+    assert_int_equal(runtime_large_sums(runtime, &kernel, (uint32_t[]){1, 1, 1}, args), 0);
     assert_true(runtime_dispatch(runtime, &kernel, few, args));
     assert_float_equal(numbers[0], 159999, 0);
     buffer.count = (4 << 20) + 1;
@@ -215,6 +216,36 @@ static void test_buffers_too_large_for_copies(void **state) {
     sum.size = sum.stride = (uint64_t)1 << 42;
     assert_false(runtime_dispatch(runtime, &kernel, many, args));
     assert_error(runtime, "out of memory for sums of a dispatch");
+    runtime_free(runtime);
+}
+
+/* Of many numbers there are copies where as much is done as makes two chunks pay, which take not too much memory. */
+static void test_many_numbers_have_copies_that_pay(void **state) {
+    (void)state;
+    Runtime *runtime = with_workers(3);
+    static float numbers[20000];
+    RtBuffer buffer = {numbers, 20000};
+    int changes = 0;
+    RtSum sum = {.base = (char *)&buffer, .nsteps = 1, .size = 4, .stride = 4};
+    RtKernel kernel = {.run = count_memory, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 1, .sums = &sum};
+    const uint32_t groups[] = {1000, 1, 1};
+    void *args[] = {&changes};
+    kernel.least = 3839; /* 4 * 48 operations for each number */
+    assert_int_equal(runtime_large_sums(runtime, &kernel, groups, args), 1);
+    kernel.least = 3840;
+    assert_int_equal(runtime_large_sums(runtime, &kernel, groups, args), 0);
+    buffer.count = (16 << 20) + 1;
+    kernel.least = 1 << 30;
+    assert_int_equal(runtime_large_sums(runtime, &kernel, groups, args), 1);
+    buffer.count = 16 << 20;
+    assert_int_equal(runtime_large_sums(runtime, &kernel, groups, args), 0);
+    runtime_free(runtime);
+    runtime = with_workers(1);
+    buffer.count = 20000;
+    kernel.least = 16 * 48 * 20;
+    assert_true(runtime_dispatch(runtime, &kernel, groups, args));
+    assert_int_equal(changes, 3);
+    assert_float_equal(numbers[0], 1000, 0);
     runtime_free(runtime);
 }
 
@@ -711,6 +742,7 @@ int main(void) {
         cmocka_unit_test(test_small_dispatches_have_few_copies),
         cmocka_unit_test(test_sums_are_dropped_after_an_error),
         cmocka_unit_test(test_buffers_too_large_for_copies),
+        cmocka_unit_test(test_many_numbers_have_copies_that_pay),
         cmocka_unit_test(test_dispatch_from_many_threads),
         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_barrier_errors),

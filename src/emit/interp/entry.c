@@ -240,4 +240,5 @@ void interp_describe(Arena *arena, Entry *entry, const Code *code) {
     entry->kernel.nsums = (uint64_t)func->nsums;
     entry->kernel.sums = describe_sums(arena, entry, func);
     entry->kernel.work = (uint64_t)func->work;
+    entry->kernel.least = (uint64_t)func->least_work;
 }

@@ -260,8 +260,8 @@ static LLVMValueRef describe_sums(Emitter *e, const Func *func) {
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
     LLVMTypeRef types[] = {e->ptr, e->ptr, sizes,  e->i32, e->i64, e->i64,
-                           e->i64, e->i64, e->i64, e->ptr, e->i64};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 11, false);
+                           e->i64, e->i64, e->i64, e->ptr, e->i64, e->i64};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 12, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
@@ -277,10 +277,11 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
                             emit_i64(e, info->func->nparams - info->func->nsums),
                             emit_i64(e, info->func->nsums),
                             describe_sums(e, info->func),
-                            emit_i64(e, info->func->work)};
+                            emit_i64(e, info->func->work),
+                            emit_i64(e, info->func->least_work)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 11));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 12));
     LLVMSetGlobalConstant(kernel, true);
     if (!e->for_jit) LLVMSetLinkage(kernel, LLVMInternalLinkage);
     return kernel;
