@@ -155,9 +155,10 @@ bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan) {
 
 /* ---- what a reverse pass reads and writes through references */
 
-/* As lowered from DifferentialPtrPair: a reference and its counterpart. */
+/* As lowered from DifferentialPtrPair: a reference and its counterpart; a view, which has more of these. */
 static bool is_pair_of_references(Ad *ad, const Type *type) {
-    if (type->kind != TYPE_record || type_record(type)->nfields != 2) return false;
+    if (type->kind != TYPE_record || type_record(type)->is_view) return type->kind == TYPE_record;
+    if (type_record(type)->nfields != 2) return false;
     const Field *fields = type_record(type)->fields;
     return fields[1].type == ad_counterpart(ad, fields[0].type);
 }
@@ -192,7 +193,7 @@ static Side side_of(const Visit *x, Val *address) {
         const Leaf *leaf = &f->leaves.at[i];
         if (leaf->in != root->index || leaf->by_ref || leaf->npath == 0) continue;
         if (!is_pair_of_references(x->ad, f->source->params[leaf->param].type)) return SIDE_neither;
-        if (leaf->path[0] == 1) return SIDE_counterpart;
+        if (leaf->path[0] > 0) return SIDE_counterpart;
         return leaf->type->kind == TYPE_pointer ? SIDE_pointer : SIDE_neither;
     }
     return SIDE_neither;
@@ -376,7 +377,7 @@ static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
         search->found |= ad_has(search->ad, plan->callee, AD_reads);
     if (plan->kind != CALL_custom || search->fact == AD_substitutes) return;
     if (search->fact == AD_disturbs) {
-        search->found |= plan->pass || writes_elsewhere(search->ad, plan->custom);
+        search->found |= writes_elsewhere(search->ad, plan->custom);
         return;
     }
     if (search->fact == AD_looks_back) {

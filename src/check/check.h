@@ -424,7 +424,8 @@ void check_default_argument_of(Checker *checker, Decl *param);
 /* Is a type, as it stands in the generic declaration `context`, differentiable? */
 bool check_is_diff_type(Checker *checker, const Type *type, const Decl *context);
 bool check_is_ptr_diff_type(Checker *checker, const Type *type, const Decl *context);
-/* That, or a view of the library that has the place of its derivatives with it, or what holds one. */
+bool check_is_view(const Type *type); /* of a tensor, that has the memory for its derivatives with it */
+/* That, or such a view, or what holds one. */
 bool check_is_reference(Checker *checker, const Type *type, const Decl *context);
 /* The Differential of a type, NULL if it is not IDifferentiable. */
 const Type *check_differential(Checker *checker, const Type *type);

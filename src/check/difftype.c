@@ -328,11 +328,15 @@ bool check_is_ptr_diff_type(Checker *c, const Type *type, const Decl *context) {
     return result;
 }
 
+bool check_is_view(const Type *type) {
+    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+    return decl && (decl->flags & DECL_PRELUDE) && strcmp(decl->name->text, "DiffTensorView") == 0;
+}
+
 static bool holds_own_reference(Checker *c, const Type *type) {
     if (type->kind == TYPE_array) return holds_own_reference(c, type->args[0]);
     const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
-    if (!decl) return false;
-    if (decl->flags & DECL_PRELUDE) return strcmp(decl->name->text, "DiffTensorView") == 0;
+    if (!decl || (decl->flags & DECL_PRELUDE)) return check_is_view(type);
     DeclVec fields = check_all_fields(c, type);
     for (int i = 0; i < fields.count; i++)
         if (holds_own_reference(c, check_field_type(c, type, fields.at[i]))) return true;

@@ -72,15 +72,9 @@ bool gradcheck_holds_pointer(const Type *type) {
     return false;
 }
 
-/* A view of a tensor that has memory for derivatives with it. */
-static bool is_view(const Record *record) {
-    const Type *front = record->user;
-    return front && front->kind == TYPE_struct && strcmp(front->name->text, "DiffTensorView") == 0;
-}
-
 bool gradcheck_holds_view(const Type *type) {
     if (type->kind == TYPE_array || type->kind == TYPE_pointer) return gradcheck_holds_view(type->args[0]);
-    if (type->kind != TYPE_record || is_view(type_record(type))) return type->kind == TYPE_record;
+    if (type->kind != TYPE_record || type_record(type)->is_view) return type->kind == TYPE_record;
     for (int i = 0; i < type_record(type)->nfields; i++)
         if (gradcheck_holds_view(type_record(type)->fields[i].type)) return true;
     return false;
@@ -337,7 +331,7 @@ static void walk(Walk *w, const Part *part) {
     if (type_is_scalar(type)) add_slot(w, part);
     else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
-    else if (type->kind == TYPE_record && is_view(type_record(type))) walk_view(w, part);
+    else if (type->kind == TYPE_record && type_record(type)->is_view) walk_view(w, part);
     else if (type->kind == TYPE_record) walk_fields(w, part);
     else if ((type->kind == TYPE_buffer || type->kind == TYPE_pointer) &&
              !gradcheck_holds_pointer(type->args[0]))
@@ -481,7 +475,7 @@ static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
             fill(check, type->args[0], rules, at + i * type_element_stride(type, rules));
     } else if (type->kind ==
                TYPE_record) /* of a view the elements alone: derivatives of it would be tangents */
-        for (int i = 0; i < (is_view(type_record(type)) ? 1 : type_record(type)->nfields); i++)
+        for (int i = 0; i < (type_record(type)->is_view ? 1 : type_record(type)->nfields); i++)
             fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
     else if (type->kind == TYPE_buffer) {
         char *start;

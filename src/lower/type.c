@@ -63,6 +63,7 @@ const char *unique_name(Lowerer *l, const Type *type) {
 Record *record_of(Lowerer *l, const Type *front, const char *name) {
     Record *record = record_new(l->types, name_from(l->m->names, name));
     record->user = (void *)(uintptr_t)front;
+    record->is_view = check_is_view(front);
     vec_push(l->arena, &l->m->records, record);
     map_put(l->arena, &l->lowered_types, PTR_KEY(front), (void *)(uintptr_t)record->type);
     return record;

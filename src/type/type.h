@@ -228,6 +228,7 @@ struct Record {
     int nfields;
     int64_t parts;  /* fields, and theirs; an array counts as its element */
     bool is_choice; /* a value of an interface: field 0 is the number of the one that counts; 0: none */
+    bool is_view;   /* a DiffTensorView: field 0 refers to values, the others to their derivatives */
     bool has_diff;  /* `diff` is filled in */
     RecordDiff diff;
     void *user; /* lowering's own */
