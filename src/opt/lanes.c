@@ -283,6 +283,7 @@ static void look_at_copy(Lanes *lanes) {
 
 static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
+    if (!lanes->waves && !lanes->waits && !lanes->along_groups) lanes_take_for_ones(lanes);
     if (lanes->waves) lanes->width = lanes_of_wave(lanes, lanes->from);
     else
         lanes->width =
@@ -325,6 +326,7 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
         look_at_copy(&lanes);
         choose_width(&lanes);
     }
+    if (!lanes.why && lanes_swap_loops(&lanes)) lanes_look(&lanes);
     if (!lanes.why) make_wide(&lanes, func);
     if (lanes.why) *remark = (LaneRemark){.width = 1, .why = lanes.why, .loc = lanes.where};
     else remark->width = lanes.width;

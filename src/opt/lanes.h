@@ -56,7 +56,6 @@ typedef struct Rounds {
     VEC(Val *)
     apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
     VEC(Reach) reaches;
-    ValVec ones; /* parameters of `from` that the wide form takes for one, which is found out there, too */
 } Rounds;
 
 typedef enum CarriedKind { CARRIED_counter, CARRIED_sum, CARRIED_in_order } CarriedKind;
@@ -76,6 +75,7 @@ typedef struct Lanes {
     bool along_groups; /* lanes are groups of one thread, not threads of a group */
     bool waits, waves; /* at barriers; its lanes are a wave */
     Rounds *rounds;    /* lanes are rounds of a loop; NULL: items of a kernel */
+    ValVec ones;       /* values of `from` that are taken for one: lanes_ones.c */
     uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
     bool changed;      /* the analysis found something new */
     bool settled;      /* ... and knows which loops are divergent */
@@ -133,6 +133,8 @@ bool lanes_sums_meet(Lanes *lanes); /* loops in a round add to places that other
 void lanes_take_for_ones(Lanes *lanes);                        /* what the wide form takes for one */
 bool lanes_is_one(const Lanes *lanes, const Val *v);           /* it does so */
 Val *lanes_times_one(const Lanes *lanes, const Inst *product); /* the other factor; NULL: none is one */
+/* Of a kernel: whether all are one, with what is done if they are not. The first region is left to be filled. */
+Inst *lanes_ask_for_ones(Lanes *lanes);
 
 /* ---- lanes_swap.c */
 bool lanes_swap_loops(Lanes *lanes); /* in a round, so that sums are made apart; was anything done? */
@@ -165,7 +167,7 @@ bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst);
  * the `factor` of another, NULL for one; a multiple has one that is not known, or constant. */
 typedef void LaneTerm(void *user, const Val *v, Val *factor, bool is_multiple);
 void lanes_terms(const Lanes *lanes, Val *index, LaneTerm *term, void *user);
-bool lanes_is_counter(const Lanes *lanes, const Val *v); /* of rounds, by one */
+bool lanes_is_counter(const Lanes *lanes, const Val *v); /* of rounds, by one; of a kernel: of threads */
 const Val *lanes_unconverted(const Val *v);
 
 /* ---- lanes_cost.c */
@@ -212,8 +214,9 @@ bool lanes_is_same_memory(Val *a,
 
 /* ---- lanes_widen.c */
 void lanes_widen(Lanes *lanes);
-void lanes_widen_at(Lanes *lanes, Builder b); /* begins; the parameters are to be defined next, then: */
-void lanes_widen_body(Lanes *lanes);          /* all but what it returns */
+void lanes_widen_at(Lanes *lanes, Builder b);     /* begins; the parameters are to be defined next, then: */
+void lanes_widen_body(Lanes *lanes);              /* all but what it returns */
+Val *lanes_left_in_row(Lanes *lanes, Builder *b); /* threads of the group, from the first lane on */
 const Type *lanes_row(Lanes *lanes, const Type *scalar); /* one for each lane */
 Val *lanes_same(Lanes *lanes, Val *v);             /* what stands for a value that is the same for all */
 Val *lanes_part(Lanes *lanes, Val *v, int part);   /* a vector of lanes or a scalar */

@@ -9,7 +9,7 @@
  * ops.def:
  *
  *     the same for all lanes           once
- *     arithmetic                       once for each register
+ *     arithmetic                       once for each register; indices that grow with counters, of kernels with the number of the thread, a quarter, for those of neighbours once
  *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better (2.5 times
  *                                      with registers of 512 bits, which are saved meanwhile): lgamma, with registers of 128 bits more, and most of those for double; pow for
  *                                      each lane, with registers of 512 bits 0.75 times: half, and some numbers take a slow way
@@ -200,8 +200,14 @@ bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
     return is_own_sum(options, inst) || (is_sum(inst) && inst_has(inst, INST_FREE));
 }
 
-/* Items of a kernel that add to one place, one at a time, wait for each other; of a loop, the sum may be in a
- * register meanwhile. */
+static bool is_in_loop(const Inst *inst) {
+    const Inst *owner = inst->parent->owner;
+    while (owner && owner->op != OP_loop) owner = owner->parent->owner;
+    return owner != NULL;
+}
+
+/* Items of a kernel that add to one place, one at a time, wait for each other, unless each does much else in
+ * between; of a loop, the sum may be in a register meanwhile. */
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
     if (lanes_adds_by_rows(lanes, inst)) {
         Val *address = ir_resolve(inst->args[0]);
@@ -209,7 +215,7 @@ static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
         return (Cost){3, 2 * together_at(lanes, address, inst->args[1]->type) + wide};
     }
     bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst),
-         waits = one_place && !lanes->rounds;
+         waits = one_place && !lanes->rounds && !is_in_loop(inst);
     double cost = lanes_is_plain_sum(lanes->options, inst) && !waits ? 3 : op_info[inst->op].cost;
     return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 5)};
 }
@@ -229,13 +235,16 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     return (Cost){alone, apart ? 3.5 * lanes->width : cost * wide};
 }
 
-/* An index that grows with counters: one instruction moves it on, or an address does without it. */
-static bool is_index(const Inst *inst, int depth) {
+/* An index that grows with counters, or of a kernel with the number of the thread: one instruction moves it
+ * on, or an address does without it. */
+static bool is_index(const Lanes *lanes, const Inst *inst, int depth) {
     bool is_linear = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul || inst->op == OP_convert;
     if (!is_linear || !type_is_integer(inst->results[0]->type) || depth == 0) return false;
     for (int i = 0; i < inst->nargs; i++) {
         const Val *v = inst_operand(inst, i);
-        if (v->kind == VAL_inst && !is_index(v->inst, depth - 1)) return false;
+        bool is_known =
+            v->kind != VAL_inst || (!lanes->rounds && (!varies(lanes, v) || lanes_is_counter(lanes, v)));
+        if (!is_known && !is_index(lanes, v->inst, depth - 1)) return false;
     }
     return true;
 }
@@ -244,7 +253,11 @@ static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
     static const double OF_INDEX = 0.25;
     enum { DEPTH = 6 };
     double cost = op_info[inst->op].cost;
-    if (is_index(inst, DEPTH)) return (Cost){OF_INDEX * cost, OF_INDEX * cost};
+    if (is_index(lanes, inst, DEPTH)) {
+        bool is_apart = !lanes->rounds && varies(lanes, inst->results[0]) &&
+                        lanes_step_of(lanes, inst->results[0]) != STEP_one;
+        return (Cost){OF_INDEX * cost, is_apart ? together_elementwise(lanes, inst) : OF_INDEX * cost};
+    }
     if (inst->nresults == 1 && op_has(inst->op, OP_ELEMENTWISE)) cost *= parts_of(inst->results[0]->type);
     if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return cost_of_atomic(lanes, inst);
     bool on_tape = inst->op >= OP_tape_push && inst->op <= OP_tape_elem;
@@ -276,6 +289,18 @@ static bool is_choice_of_constants(const Val *v) {
 /* Is the index of a thread, or what grows with it, compared with what is the same for all? It asks whether
  * there is an item at all, or which side of a border it is on: lanes then go the same way, but for those of
  * one step. */
+static bool is_border(const Lanes *lanes, const Val *condition);
+
+/* a && b, a || b: what its branches hand on. */
+static bool are_borders(const Lanes *lanes, const Val *choice) {
+    bool all = is_border(lanes, ir_resolve(choice->inst->args[0]));
+    for (int i = 0; i < choice->inst->nregions && all; i++) {
+        const Inst *end = choice->inst->regions[i]->last;
+        all = end->op == OP_yield && is_border(lanes, inst_operand(end, choice->index));
+    }
+    return all;
+}
+
 static bool is_border(const Lanes *lanes, const Val *condition) {
     if (!varies(lanes, condition)) return true;
     if (condition->kind != VAL_inst) return false;
@@ -283,6 +308,7 @@ static bool is_border(const Lanes *lanes, const Val *condition) {
     const Val *a = ir_resolve(inst->args[0]), *b = inst->nargs > 1 ? ir_resolve(inst->args[1]) : NULL;
     switch ((Op)inst->op) {
     case OP_not: return is_border(lanes, a);
+    case OP_if: return are_borders(lanes, condition);
     case OP_eq: /* after early exits: is the state, one of two constants, that one? */
         return is_choice_of_constants(a) && val_is_const(b) && is_border(lanes, ir_resolve(a->inst->args[0]));
     case OP_and:
@@ -682,6 +708,8 @@ bool lanes_take_long(const Lanes *lanes) {
     static const double ALL_ELSE = 90, FOR_LOOPS = 230;
     const Rounds *rounds = lanes->rounds;
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
+    if (!rounds && lanes->ones.count)
+        wide -= one; /* what is done where they are others: the kernel as it was */
     if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
     return wide + rounds->code_added > most_code(lanes) * (FOR_LOOPS + rounds->code_around);
 }

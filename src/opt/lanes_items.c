@@ -284,8 +284,8 @@ static Val *rounds_together(const Lanes *lanes, Builder *b, Val *trip) {
     const Type *type = type_basic(lanes->module->types, TYPE_bool);
     for (int i = 0; i < rounds->apart.count; i += 2)
         count = build_select(b, build_op(b, OP_buffers_apart, type, rounds->apart.at + i, 2), count, none);
-    for (int i = 0; i < rounds->ones.count; i++) {
-        Val *one = rounds->outside[rounds->ones.at[i]->index];
+    for (int i = 0; i < lanes->ones.count; i++) {
+        Val *one = rounds->outside[lanes->ones.at[i]->index];
         count = build_select(b, build_binary(b, OP_eq, one, integer(lanes, one->type, 1)), count, none);
     }
     if (rounds->reaches.count == 0) return count;

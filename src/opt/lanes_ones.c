@@ -8,7 +8,10 @@
  * round at a time.
  *
  * The last product of a sum is the one whose factor is taken for one: what follows in the program runs fastest
- * in memory. So a loop over y assumes nothing, and lanes_loop.c looks at the loops in it. */
+ * in memory. So a loop over y assumes nothing, and lanes_loop.c looks at the loops in it.
+ *
+ * The wide form of a kernel asks itself, each time, and else does its lanes one by one. It can ask for what it
+ * was given: uniforms, parameters, what is computed from these. */
 #include "opt/lanes.h"
 
 /* An index: what it ends with, and what the number of the round is multiplied by. */
@@ -30,9 +33,7 @@ static bool has(const ValVec *vals, const Val *v) {
     return false;
 }
 
-bool lanes_is_one(const Lanes *lanes, const Val *v) {
-    return lanes->rounds && has(&lanes->rounds->ones, lanes_unconverted(v));
-}
+bool lanes_is_one(const Lanes *lanes, const Val *v) { return has(&lanes->ones, lanes_unconverted(v)); }
 
 Val *lanes_times_one(const Lanes *lanes, const Inst *product) {
     for (int i = 0; i < 2; i++)
@@ -68,9 +69,9 @@ static bool gains_enough(Lanes *lanes, const ValVec *ones) {
     if (lanes->options->width) return true;
     double before = lanes_gain(lanes);
     const char *why = lanes_not_worth_it(lanes);
-    lanes->rounds->ones = *ones;
+    lanes->ones = *ones;
     double factor = lanes_gain(lanes) / before;
-    lanes->rounds->ones = (ValVec){0};
+    lanes->ones = (ValVec){0};
     return factor >= (why ? LEAST : WHERE_OTHERS_GAIN);
 }
 
@@ -82,5 +83,76 @@ void lanes_take_for_ones(Lanes *lanes) {
         Val *v = search.found.at[i];
         if (!has(&search.refused, v) && !has(&ones, v)) vec_push(lanes->scratch, &ones, v);
     }
-    if (ones.count && gains_enough(lanes, &ones)) lanes->rounds->ones = ones;
+    if (ones.count && gains_enough(lanes, &ones)) lanes->ones = ones;
+}
+
+/* ---- of kernels: what is done where they are not */
+
+static CloneMap of_params(const Lanes *lanes) {
+    CloneMap map = {.module = lanes->module, .func = lanes->to};
+    for (int i = 0; i < lanes->from->nparams; i++)
+        clone_map_val(&map, lanes->from->body->params[i], lanes->to->body->params[i]);
+    return map;
+}
+
+static void clone_known(CloneMap *map, Builder *b, Val *v) {
+    if (val_is_const(v) || map_has(&map->vals, PTR_KEY(v))) return;
+    for (int i = 0; i < v->inst->nargs; i++) clone_known(map, b, ir_resolve(v->inst->args[i]));
+    inst_append(b->region, clone_inst(map, v->inst));
+}
+
+typedef struct Moving {
+    Module *module;
+    Val *by; /* how many threads further on in x */
+} Moving;
+
+/* What the machine says is of the first lane. */
+static void move_thread(void *user, Inst *inst) {
+    const Moving *moving = user;
+    bool is_of_thread =
+        inst->op == OP_thread_id && (inst->index == 0 || inst->index == 2 || inst->index == 3);
+    if (!is_of_thread) return;
+    CloneMap map = {.module = moving->module, .func = inst->parent->func};
+    Inst *first = clone_inst(&map, inst);
+    inst_insert_before(inst, first);
+    Builder b = build_before(inst);
+    Val *id = first->results[0], *parts[3] = {id};
+    int count = parts_of(id->type);
+    for (int i = 0; i < count && count > 1; i++) parts[i] = build_extract_lane(&b, id, i);
+    parts[0] = build_binary(&b, OP_add, parts[0], moving->by);
+    inst->results[0]->forward = count > 1 ? build_vec(&b, id->type, parts) : parts[0];
+}
+
+static void do_one_by_one(Lanes *lanes, Region *region) {
+    Builder b = build_at_end(region);
+    Val *left = lanes_left_in_row(lanes, &b);
+    CountLoop each = build_count(&b, 0, lanes->width);
+    Val *lane = build_convert(&each.body, each.index, type_basic(lanes->module->types, TYPE_uint));
+    Val *is_there = build_binary(&each.body, OP_lt, lane, left);
+    Inst *branch = build_if(&each.body, is_there, NULL, 0);
+    CloneMap map = of_params(lanes);
+    for (Inst *inst = lanes->from->body->first; inst != lanes->from->body->last; inst = inst->next)
+        inst_append(branch->regions[0], clone_inst(&map, inst));
+    region_walk(branch->regions[0], move_thread, &(Moving){lanes->module, lane});
+    for (int i = 0; i < branch->nregions; i++) {
+        Builder end = build_at_end(branch->regions[i]);
+        build_yield(&end, NULL, 0);
+    }
+    build_next(&each);
+    build_yield(&b, NULL, 0);
+}
+
+Inst *lanes_ask_for_ones(Lanes *lanes) {
+    Builder *b = &lanes->b;
+    CloneMap map = of_params(lanes);
+    Val *are_ones = NULL;
+    for (int i = 0; i < lanes->ones.count; i++) {
+        Val *one = lanes->ones.at[i];
+        clone_known(&map, b, one);
+        Val *is_one = build_binary(b, OP_eq, clone_val(&map, one), ir_const_int(lanes->module, one->type, 1));
+        are_ones = are_ones ? build_binary(b, OP_and, are_ones, is_one) : is_one;
+    }
+    Inst *branch = build_if(b, are_ones, NULL, 0);
+    do_one_by_one(lanes, branch->regions[1]);
+    return branch;
 }

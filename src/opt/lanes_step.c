@@ -135,14 +135,48 @@ const Val *lanes_unconverted(const Val *v) {
     return v;
 }
 
-bool lanes_is_counter(const Lanes *lanes, const Val *v) { return step_of_counter(lanes, v) == 1; }
+bool lanes_is_counter(const Lanes *lanes, const Val *v) {
+    if (lanes->rounds) return step_of_counter(lanes, v) == 1;
+    return v->kind == VAL_inst && (v->inst->op == OP_thread_id || v->inst->op == OP_extract) &&
+           lanes_step_of(lanes, v) == STEP_one;
+}
 
-/* A number that comes from outside of the loop; NULL: it is something else. */
+/* In a uniform, or what else the kernel was given to read. */
+static bool is_given_to_read(const Val *address) {
+    while (address->kind == VAL_inst) {
+        const Inst *inst = address->inst;
+        if (inst->op == OP_global) return inst->global->kind == GLOBAL_uniform;
+        bool is_part = inst->op == OP_field || (inst->op == OP_elem && val_is_const(inst_operand(inst, 1)));
+        if (!is_part) return false;
+        address = inst_operand(inst, 0);
+    }
+    if (address->kind != VAL_param || address->region->owner) return false;
+    const Param *param = &address->region->func->params[address->index];
+    return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_in;
+}
+
+/* Can a kernel compute it before it begins? */
+static bool is_known_before(const Val *v, int depth) {
+    if (val_is_const(v)) return true;
+    if (v->kind == VAL_param) return !v->region->owner;
+    if (v->inst->op == OP_load) return is_given_to_read(inst_operand(v->inst, 0));
+    bool is_plain = op_has(v->inst->op, OP_ELEMENTWISE) || v->inst->op == OP_select;
+    for (int i = 0; i < v->inst->nargs && is_plain; i++)
+        is_plain = depth > 0 && is_known_before(inst_operand(v->inst, i), depth - 1);
+    return is_plain;
+}
+
+/* A number that comes from outside of the loop, or is known before the kernel begins; NULL: it is something
+ * else. */
 static Val *given(const Lanes *lanes, const Val *v) {
+    enum { DEPTH = 3 };
     v = lanes_unconverted(v);
     const Region *body = lanes->from->body;
-    bool is_given = v->kind == VAL_param && v->region == body && lanes->rounds->outside[v->index];
-    return is_given && type_is_integer(v->type) && type_bits(v->type) >= 32 ? body->params[v->index] : NULL;
+    if (!type_is_integer(v->type) || type_bits(v->type) < 32) return NULL;
+    if (!lanes->rounds && v->kind == VAL_inst)
+        return is_known_before(v, DEPTH) ? v->inst->results[v->index] : NULL;
+    bool is_param = v->kind == VAL_param && v->region == body;
+    return is_param && (!lanes->rounds || lanes->rounds->outside[v->index]) ? body->params[v->index] : NULL;
 }
 
 static void give_terms(const Terms *terms, Val *v, Val *factor, bool is_multiple, int depth);

@@ -574,6 +574,8 @@ static void widen_inst(Lanes *lanes, Inst *inst) {
     else if (lanes_memory(lanes, inst)) return;
     else if (is_single(lanes, inst)) lanes_one_by_one(lanes, inst);
     else if (inst->op == OP_wave) lanes_wave(lanes, inst);
+    else if (inst->nresults == 1 && lanes_is_one(lanes, inst->results[0]))
+        clone_map_val(&lanes->map, inst->results[0], ir_const_int(lanes->module, inst->results[0]->type, 1));
     else if (inst->op == OP_thread_id && inst->index == 6 && lanes->waves)
         clone_map_val(&lanes->map, inst->results[0], uint_const(lanes, lanes->width));
     else if (inst->op == OP_barrier && inst->index == 1 && lanes->mask)
@@ -590,16 +592,20 @@ static void widen_region(Lanes *lanes, const Region *region) {
         widen_inst(lanes, inst);
 }
 
+Val *lanes_left_in_row(Lanes *lanes, Builder *b) {
+    const Type *uint = type_basic(lanes->module->types, TYPE_uint);
+    Inst *id = build_inst(b, OP_thread_id, NULL, 0, 0, 0);
+    id->index = 2;
+    Val *first =
+        build_extract_lane(b, inst_add_result(id, type_vector(lanes->module->types, uint, 3), NULL), 0);
+    return build_binary(b, OP_sub, uint_const(lanes, lanes->from->group_size[0]), first);
+}
+
 /* Those that are threads of the group: the last step of a row may go beyond its end. */
 static Val *lanes_in_row(Lanes *lanes) {
-    const Type *uint = type_basic(lanes->module->types, TYPE_uint);
-    Inst *id = build_inst(&lanes->b, OP_thread_id, NULL, 0, 0, 0);
-    id->index = 2;
-    Val *first = build_extract_lane(&lanes->b,
-                                    inst_add_result(id, type_vector(lanes->module->types, uint, 3), NULL), 0);
-    Val *left = build_binary(&lanes->b, OP_sub, uint_const(lanes, lanes->from->group_size[0]), first);
-    Val *numbers = lane_numbers(lanes), *all_left = build_splat(&lanes->b, lanes_row(lanes, uint), left);
-    return build_binary(&lanes->b, OP_lt, numbers, all_left);
+    Val *left = lanes_left_in_row(lanes, &lanes->b), *numbers = lane_numbers(lanes);
+    return build_binary(&lanes->b, OP_lt, numbers,
+                        build_splat(&lanes->b, lanes_row(lanes, left->type), left));
 }
 
 void lanes_widen_at(Lanes *lanes, Builder b) {
@@ -617,8 +623,11 @@ void lanes_widen(Lanes *lanes) {
     lanes_widen_at(lanes, build_at_end(func_begin(to)));
     for (int i = 0; i < from->nparams; i++)
         clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
+    Inst *branch = lanes->ones.count ? lanes_ask_for_ones(lanes) : NULL;
+    if (branch) lanes->b = build_at_end(branch->regions[0]);
     bool is_divided = lanes->along_groups || from->group_size[0] % lanes->width == 0;
     if (!is_divided) lanes->mask = lanes_in_row(lanes);
     lanes_widen_body(lanes);
+    if (branch) build_yield(&lanes->b, NULL, 0), lanes->b = build_at_end(to->body);
     build_return(&lanes->b, NULL, 0);
 }
