@@ -4,6 +4,7 @@ are chosen, and 8 and 16. Least processor's time of several runs, in turns.
 
     bench/loops.py [--build DIR] [--lanes 1,auto,8,16] [--runs N]
     bench/loops.py [--build DIR] --programs [--precision float|double] [--runs N] [NAME...]      is any program slower than with one lane? Benchmarks, examples
+    bench/loops.py [--build DIR] --arrays [--precision float|double] [--runs N] [NAME...]        ... gradients over flat arrays (bench/arrays.slang)
 """
 import argparse
 import os
@@ -23,6 +24,10 @@ LOOPS = ("a loss", "its gradient", "a gradient for each", "Newton's method")
 ROUNDS, REPEATS = 4000, 400
 EXAMPLES = ("brdf", "field", "network", "raster", "reversible", "splat", "spring")
 SLOWER, LONGER = 1.02, 2.0
+ARRAYS = {"dense": (200, 1), "rgb": (100, 100), "laplace": (120, 120), "tv": (120, 120), "pairs": (200, 1), "springs": (10000, 1), "soa": (10000, 1),
+          "horner": (10000, 1), "softmax": (1000, 1), "attend": (200, 1), "bilinear": (5000, 100), "soft": (2000, 1), "conv1": (1000, 1), "recur": (10000, 1),
+          "march": (2000, 1), "blend": (1000, 1), "matmul": (60, 1)}  # sizes; in kernels, `n` of the first is a product
+NUMBERS, TIMES, MUCH = 40000, 200, 1.15
 
 
 def seconds(command, folder=HERE):
@@ -93,18 +98,49 @@ def survey_programs(options):
     print("slower, or longer to compile:", *slower, sep="\n    ")
 
 
+def milliseconds_of_entry(slope, precision, entry, sizes, lanes):
+    """What the run of a compiled kernel takes."""
+    n, m = sizes if entry.endswith("_all") else (sizes[0] * (sizes[1] if sizes[0] == sizes[1] else 1), sizes[1])
+    groups = str(TIMES) if entry.endswith("_all") else f"{(n + 63) // 64},{TIMES // 2}"
+    data = [f"--bind={name}={'zeros' if name[0] == 'd' else 'random'}:{NUMBERS}" for name in ("A", "B", "I", "dA", "dB")]
+    command = [slope, "run", "-w", HERE / "arrays.slang", f"-DT={precision}", "--entry", entry, "--threads", "1", "--dispatch", groups, "--lanes", lanes, f"--set=n={n}",
+               f"--set=m={m}", *data, "--time", "--remarks"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    lanes = re.findall(r"does (\d+) (?:rounds|items) at once", found.stdout + found.stderr)
+    return float(re.search(r"^run +([\d.]+)", found.stdout + found.stderr, re.MULTILINE)[1]), max(map(int, lanes), default=1)
+
+
+def survey_arrays(options):
+    slower, slope = [], options.build / "slope"
+    entries = re.findall(r"^(ALL|EACH)\((\w+)\)", (HERE / "arrays.slang").read_text(), re.MULTILINE)
+    for kind, name in entries:
+        for entry in [f"{name}_all"] if kind == "ALL" else [f"{name}_each", f"{name}_value"]:
+            if options.names and name not in options.names:
+                continue
+            turns = [[milliseconds_of_entry(slope, options.precision, entry, ARRAYS[name], lanes) for lanes in ("1", "auto")] for _ in range(options.runs)]
+            one, several = (min(turn[i][0] for turn in turns) for i in range(2))
+            mark = "!" if several > MUCH * one else " "
+            print(f"{entry:18} {one:9.2f} ms {several:9.2f} ms {several / one:6.2f}{mark} {turns[0][1][1]} lanes", flush=True)
+            if mark == "!":
+                slower.append(f"{several / one:.2f} {entry}")
+    print("slower:", *slower, sep="\n    ")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=HERE.parent / "build", type=Path)
     parser.add_argument("--lanes", default="1,auto,8,16")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--programs", action="store_true")
+    parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--precision", choices=run.PRECISIONS, default="float", help="of the benchmarks")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     options.build = options.build.resolve()
     if options.programs:
         survey_programs(options)
+    elif options.arrays:
+        survey_arrays(options)
     else:
         survey_loops(options)
     return 0

@@ -55,11 +55,14 @@ Func *func_new(Module *module, const char *name) {
     return func;
 }
 
+int func_lanes(const Func *func) { return func->rounds ? func->rounds : func->wide ? 0 : func->lanes; }
+
 Func *func_new_part(const Func *of, const char *suffix, Loc loc) {
     Func *part = func_new(of->module, format_text(of->module->arena, "%s.%s", of->name->text, suffix));
     part->flags = (of->flags & (FUNC_GENERATED | FUNC_NORMAL | FUNC_PRECISE)) | FUNC_PART;
     part->loc = loc ? loc : of->loc;
     part->is_library = of->is_library;
+    part->rounds = func_lanes(of);
     return part;
 }
 

@@ -342,7 +342,7 @@ struct Func {
     Func *setting;    /* what is given zeros where this one adds (opt/first.c); NULL: there is none */
     const bool *sets; /* ... of which parameters, by index */
     int lanes;        /* of the wide one, and of that itself */
-    int rounds;       /* that a loop of it does at once (opt/lanes_loop.c); 0: one after the other */
+    int rounds;       /* that loops of it do at once, at most (opt/lanes_loop.c); 0: one after the other */
     SumSource *sums;  /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     int64_t work;        /* ... operations of a thread, at most; 0: not known */
@@ -441,6 +441,7 @@ bool ir_holds_reference(Module *module,
 
 Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags);
 Func *func_new(Module *module, const char *name); /* the name is made unique */
+int func_lanes(const Func *func); /* of vectors in it, at most; 0: it does one thing at a time */
 Func *func_new_part(const Func *of, const char *suffix,
                     Loc loc);       /* for code of a function, in the same state */
 void func_forget(const Func *func); /* the last that was made is none any more */

@@ -250,6 +250,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     if (callee->module->has_waves) place_meetings(before ? before->next : region->first, call);
     inst_remove(call);
     n->func->flags |= callee->flags & FUNC_PRECISE;
+    if (callee->rounds > n->func->rounds) n->func->rounds = callee->rounds;
     if (!is_normal(callee, shape)) n->func->flags &= ~(uint32_t)FUNC_NORMAL;
     n->changed = true;
     n->growth += shape.size;

@@ -50,6 +50,12 @@ bool lanes_keeps_in_memory(const Inst *inst) {
 
 /* ---- loops that become vectors */
 
+typedef struct Alone {
+    const LaneOptions *options;
+    const Inst *loop;
+    bool has_gaps; /* between what a round uses and what the next does */
+} Alone;
+
 static bool moves_by(const Inst *loop, Val *v, int64_t *by);
 
 /* A counter of a loop inside, which begins again with the same in each round. */
@@ -58,6 +64,15 @@ static bool counts_within(const Inst *loop, const Val *v) {
     int64_t step, by;
     return inner && inner->op == OP_loop && loop_step(inner, v->index, &step) &&
            moves_by(loop, inner->args[v->index], &by) && by == 0;
+}
+
+static bool is_multiple(const Inst *product, int64_t by, int64_t *result) {
+    enum { FAR = 1 << 20 };
+    int64_t factor;
+    bool is_near = by > -FAR && by < FAR && val_is_int(inst_operand(product, 1), &factor) && factor > -FAR &&
+                   factor < FAR;
+    if (is_near) *result = by * factor;
+    return is_near;
 }
 
 /* How far the value moves from a round to the next; false: nobody knows. */
@@ -72,44 +87,48 @@ static bool moves_by(const Inst *loop, Val *v, int64_t *by) {
     if (inst->op == OP_convert) return moves_by(loop, inst->args[0], by);
     if (inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return false;
     bool known = moves_by(loop, inst->args[0], &a) && moves_by(loop, inst->args[1], &b);
+    if (known && inst->op == OP_mul) return (a == 0 && b == 0) || is_multiple(inst, a, by);
     if (known) *by = inst->op == OP_add ? a + b : a - b;
-    return known && (inst->op != OP_mul || (a == 0 && b == 0));
+    return known;
 }
 
-static bool moves_to_neighbours(const Inst *loop, Val *index) {
+/* Rounds may go to neighbours, all to one place, or to places a few numbers apart, such as those of one point
+ * after the other: then LLVM reads all that is in between. */
+static bool moves_in_line(Alone *alone, Val *index) {
+    enum { MOST_STEP = 4 };
     int64_t by;
-    return moves_by(loop, index, &by) && by >= -1 && by <= 1;
-}
-
-/* Do rounds go to neighbours, or all to one place? */
-static bool is_in_line(const Inst *loop, Val *address) {
-    address = ir_resolve(address);
-    if (!inst_contains(loop, address)) return true;
-    const Inst *inst = address->kind == VAL_inst ? address->inst : NULL;
-    if (!inst || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
-    if (inst->op == OP_elem && !is_in_line(loop, inst->args[0])) return false;
-    return moves_to_neighbours(loop, inst->args[1]);
-}
-
-static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst);
-
-/* What is written out, so that nothing but its instructions is left: not where that is all of the loop. */
-static bool is_plain_nest(const Lanes *lanes, const Inst *loop, const Inst *inner) {
-    if (!loop_is_left(inner) || loop_known_rounds(loop) > 0) return false;
-    for (int i = 0; i < inner->nregions; i++)
-        for (const Inst *inst = inner->regions[i]->first; inst; inst = inst->next)
-            if (inst->op != OP_yield && !is_plain(lanes, loop, inst)) return false;
+    if (!moves_by(alone->loop, index, &by) || by < -MOST_STEP || by > MOST_STEP) return false;
+    alone->has_gaps |= by < -1 || by > 1;
     return true;
 }
 
-static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
-    if (inst->op == OP_tape_load || inst->op == OP_tape_store)
-        return moves_to_neighbours(loop, inst->args[1]);
-    if (lanes_is_plain_sum(lanes->options, inst)) return is_in_line(loop, inst->args[0]);
-    if (inst->nregions) return is_plain_nest(lanes, loop, inst);
+static bool is_in_line(Alone *alone, Val *address) {
+    address = ir_resolve(address);
+    if (!inst_contains(alone->loop, address)) return true;
+    const Inst *inst = address->kind == VAL_inst ? address->inst : NULL;
+    if (!inst || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
+    if (inst->op == OP_elem && !is_in_line(alone, inst->args[0])) return false;
+    return moves_in_line(alone, inst->args[1]);
+}
+
+static bool is_plain(Alone *alone, const Inst *inst);
+
+/* What is written out, so that nothing but its instructions is left: not where that is all of the loop. */
+static bool is_plain_nest(Alone *alone, const Inst *inner) {
+    if (!loop_is_left(inner) || loop_known_rounds(alone->loop) > 0) return false;
+    for (int i = 0; i < inner->nregions; i++)
+        for (const Inst *inst = inner->regions[i]->first; inst; inst = inst->next)
+            if (inst->op != OP_yield && !is_plain(alone, inst)) return false;
+    return true;
+}
+
+static bool is_plain(Alone *alone, const Inst *inst) {
+    if (inst->op == OP_tape_load || inst->op == OP_tape_store) return moves_in_line(alone, inst->args[1]);
+    if (lanes_is_plain_sum(alone->options, inst)) return is_in_line(alone, inst->args[0]);
+    if (inst->nregions) return is_plain_nest(alone, inst);
     if (inst->op == OP_elem) return true; /* who uses it is looked at */
-    if (lanes_is_left_to_lanes(lanes->options, inst)) return false;
-    if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
+    if (lanes_is_left_to_lanes(alone->options, inst)) return false;
+    if (inst->op == OP_load || inst->op == OP_store) return is_in_line(alone, inst->args[0]);
     return op_has(inst->op, OP_PURE);
 }
 
@@ -120,7 +139,8 @@ static bool adds_up(const Inst *loop, int index) {
 }
 
 /* It carries counters and sums that have no order, and writes or adds up. */
-static bool is_for_vectors(const Lanes *lanes, const Inst *loop) {
+static bool is_for_vectors(Alone *alone) {
+    const Inst *loop = alone->loop;
     const Region *body = loop->regions[1];
     bool does = false;
     for (int i = 0; i < loop->nargs && body->last->op == OP_yield; i++) {
@@ -130,7 +150,7 @@ static bool is_for_vectors(const Lanes *lanes, const Inst *loop) {
         does |= is_sum;
     }
     for (const Inst *inst = body->first; inst != body->last; inst = inst->next) {
-        if (!is_plain(lanes, loop, inst)) return false;
+        if (!is_plain(alone, inst)) return false;
         does |= !op_has(inst->op, OP_PURE) && inst->op != OP_load && inst->op != OP_tape_load;
     }
     return does && body->last->op == OP_yield;
@@ -147,8 +167,10 @@ static int bits_of_loop(const Inst *loop) {
 }
 
 double lanes_done_alone(const Lanes *lanes, const Inst *loop) {
+    static const double PLAIN = 0.75, WITH_GAPS = 0.375;
     double known = loop_known_rounds(loop), most = (double)lanes->options->register_bits / bits_of_loop(loop);
-    if (!is_for_vectors(lanes, loop)) return 1;
-    double at_once = 0.75 * (known > 0 && known < most ? known : most);
+    Alone alone = {.options = lanes->options, .loop = loop};
+    if (!is_for_vectors(&alone)) return 1;
+    double at_once = (alone.has_gaps ? WITH_GAPS : PLAIN) * (known > 0 && known < most ? known : most);
     return at_once < 1 ? 1 : at_once;
 }

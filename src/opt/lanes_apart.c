@@ -451,27 +451,16 @@ static void find_reaches(const Apart *apart) {
     }
 }
 
-static void note_sum(void *user, Inst *inst) {
-    Apart *apart = user;
-    if (inst->op == OP_atomic && is_sum(apart, inst)) note_address(apart, inst, 0, true);
-}
-
-/* What two sums add to may be one place, or that of another round; so may what a loop adds to. */
-static bool do_meet(const Apart *apart, const Access *a, const Access *b) {
-    if (a == b && !is_in_inner_loop(a->inst->results[0])) return false;
-    bool is_one =
-        a->buffer == b->buffer || (a->buffer && b->buffer && lanes_is_same_memory(a->buffer, b->buffer));
-    return is_one && !are_parts_apart(apart, a, b);
+static bool is_meeting(const void *user, const Inst *inst) {
+    const Apart *apart = user;
+    Access access = {.inst = inst};
+    return inst->op == OP_atomic && is_sum(apart, inst) && is_in_inner_loop(inst->results[0]) &&
+           find_place(apart, &access, inst->args[0]) && !are_parts_apart(apart, &access, &access);
 }
 
 bool lanes_sums_meet(Lanes *lanes) {
     Apart apart = begin(lanes);
-    region_walk(lanes->from->body, note_sum, &apart);
-    bool meet = false;
-    for (int i = 0; i < apart.count && !meet; i++)
-        for (int k = i; k < apart.count && !meet; k++)
-            meet = do_meet(&apart, &apart.accesses[i], &apart.accesses[k]);
-    return meet;
+    return region_find(lanes->from->body, is_meeting, &apart);
 }
 
 void lanes_look_for_conflicts(Lanes *lanes) {

@@ -23,14 +23,15 @@
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5. Plain sums, of one thread or into copies that a kernel has for
  *                                      itself: 3, one at a time, unless items wait for each other in one place; where no two lanes share one, what
- *                                      reading and writing cost
+ *                                      reading and writing cost; 10 for each lane at distances where a lane adds to what another one just wrote
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
  *                                      thread's index is compared with what all share, it is the longer branch, for both
  *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times, and where that is after 8 rounds at
  *                                      most, half of them one at a time, and all of them together. One at a time less, if LLVM does
- *                                      rounds of the loop as vectors: by three quarters of what fits into a register; and nothing for
+ *                                      rounds of the loop as vectors: by three quarters of what fits into a register, half of that where
+ *                                      rounds go to places up to 4 numbers apart; and nothing for
  *                                      arrays in nests of short loops, which are then in registers (lanes_alone.c)
  *     copies                           one at a time, once for each register
  *     rounds of a loop                 with registers of 128 bits, and nothing in it but arithmetic and elementary functions that LLVM knows: it makes vectors around these, and
@@ -209,9 +210,14 @@ static bool is_in_loop(const Inst *inst) {
 /* Items of a kernel that add to one place, one at a time, wait for each other, unless each does much else in
  * between; of a loop, the sum may be in a register meanwhile. */
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
+    static const double OF_WAITING =
+        10; /* at distances, where the next is to read what is still being written */
     if (lanes_adds_by_rows(lanes, inst)) {
         Val *address = ir_resolve(inst->args[0]);
         double wide = registers(lanes, inst->args[1]->type);
+        bool wait =
+            lanes->rounds && lanes->rounds->sums_meet && lanes_step_of_address(lanes, address) != STEP_one;
+        if (wait) return (Cost){3, OF_WAITING * lanes->width};
         return (Cost){3, 2 * together_at(lanes, address, inst->args[1]->type) + wide};
     }
     bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst),
@@ -422,7 +428,7 @@ double lanes_done_beside_calls(const Lanes *lanes) {
  *     elementary functions             27, 38
  *     quotients, roots                 5, 18
  *     numbers at distances, what is kept for a reverse pass, or read there
- *                                      1, 15
+ *                                      1, 15; added to, 2, 30
  *     all else                         1, 1
  *
  * and 1.23 times as fast is enough: the others were 0.8 to 1.2 times as fast. What is kept or read in some
@@ -456,8 +462,10 @@ static Cost cost_in_vectors(const Lanes *lanes, const Inst *inst) {
     if (is_quotient_or_root(inst)) return (Cost){5, 18};
     if (op_has(inst->op, OP_ELEMENTWISE)) return (Cost){1, 1};
     if (is_kept(inst)) return (Cost){1, 15};
-    if (inst->op != OP_load && inst->op != OP_store) return (Cost){0};
+    bool adds = inst->op == OP_atomic;
+    if (inst->op != OP_load && inst->op != OP_store && !adds) return (Cost){0};
     Val *address = ir_resolve(inst->args[0]);
+    if (adds) return lanes_step_of_address(lanes, address) == STEP_other ? (Cost){2, 30} : (Cost){0};
     return (Cost){1, lanes_is_spread(address) || lanes_step_of_address(lanes, address) == STEP_one ? 1 : 15};
 }
 
@@ -486,9 +494,10 @@ static Cost cost_of_vectors(const Lanes *lanes, const Region *region) {
 static bool is_without_vectors(const void *user, const Inst *inst) {
     const Lanes *lanes = user;
     if (is_kept(inst)) return inst->parent != lanes->from->body;
-    if (inst->op == OP_atomic)
-        return lanes_step_of_address(lanes, ir_resolve(inst->args[0])) == STEP_same ||
-               !is_own_sum(lanes->options, inst);
+    if (inst->op == OP_atomic) {
+        bool in_one_place = lanes_step_of_address(lanes, ir_resolve(inst->args[0])) == STEP_same;
+        return (in_one_place && is_in_loop(inst)) || !is_own_sum(lanes->options, inst);
+    }
     if (op_is_elementary(inst->op)) return !has_vectors_by_llvm(inst->op);
     return lanes_is_left_to_lanes(lanes->options, inst);
 }

@@ -71,18 +71,17 @@ typedef struct Contents {
     const Inst *loop;
     bool leaves; /* it, or what is around it, from inside */
     bool rich;   /* there is something that keeps LLVM from doing several rounds at once */
-    int sums;    /* in memory */
     const char *why;
 } Contents;
 
-/* A round adds to memory more than once: rounds may add to the same places. */
-static void note_sum(Contents *contents, const Inst *inst) {
+/* A loop within a round adds to memory: rounds may add to the same places. */
+static bool is_inner_sum(const Inst *loop, const Inst *inst) {
     const Val *stored = inst->op == OP_store ? inst_operand(inst, 1) : NULL;
-    if (inst->op != OP_atomic && !(stored && stored->kind == VAL_inst && inst_is_free_sum(stored->inst)))
-        return;
+    bool is_sum =
+        inst->op == OP_atomic || (stored && stored->kind == VAL_inst && inst_is_free_sum(stored->inst));
     const Inst *outer = inst->parent->owner;
     while (outer && outer->op != OP_loop) outer = outer->parent->owner;
-    contents->rich |= contents->sums++ > 0 || outer != contents->loop;
+    return is_sum && outer != loop;
 }
 
 static void look_into(void *user, Inst *inst) {
@@ -96,8 +95,7 @@ static void look_into(void *user, Inst *inst) {
             region = region->owner ? region->owner->parent : NULL;
         contents->leaves |= !region;
     }
-    contents->rich |= lanes_is_left_to_lanes(contents->options, inst);
-    note_sum(contents, inst);
+    contents->rich |= lanes_is_left_to_lanes(contents->options, inst) || is_inner_sum(contents->loop, inst);
     if (inst->op == OP_printf) contents->why = "it prints";
     else if (op_has(inst->op, OP_EFFECT) && !is_for_tape(inst))
         contents->why = "rounds do what others may see";

@@ -51,10 +51,11 @@ LLVMValueRef emit_remainder(Emitter *e, LLVMValueRef a, LLVMValueRef b, const Ty
 }
 
 static bool is_of_lanes(const Emitter *e, const Type *shape) {
+    enum { OF_SOURCE = 4 }; /* as a rule; loops of one function may have different numbers of lanes */
     const Func *func = e->at->info ? e->at->info->func : NULL;
-    if (!func || func->wide || shape->kind != TYPE_vector) return false;
-    int lanes = func->rounds ? func->rounds : func->lanes;
-    return lanes > 1 && type_count(shape) == lanes;
+    int lanes = func ? func_lanes(func) : 0;
+    if (lanes <= 1 || shape->kind != TYPE_vector) return false;
+    return type_count(shape) == lanes || (type_count(shape) < lanes && type_count(shape) > OF_SOURCE);
 }
 
 /* ---- in place */
