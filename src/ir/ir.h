@@ -346,7 +346,7 @@ struct Func {
     SumSource *sums;  /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     int64_t work;        /* ... operations of a thread, at most; 0: not known */
-    int64_t least_work;  /* ... and about, if no loop whose length is not known is long */
+    int64_t least_work;  /* ... and about, if loops whose length is not known are no longer than most */
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
     GroupCopy *copies;   /* of such, on a GPU */
     int ncopies;

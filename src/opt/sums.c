@@ -18,7 +18,10 @@
 #include <limits.h>
 #include <math.h>
 
-enum { MOST_SUMS = 64, SHORT_LOOP = 4 };
+enum { MOST_SUMS = 64 };
+/* Rounds of a loop of which nobody knows how long it is: where threads meet in the same places, atomic
+ * operations take twenty times as long as copies; where there are but few, copies take twice as long. */
+enum { COMMON_LOOP = 32 };
 
 /* A place that a buffer is found at, and what is done with that. */
 typedef struct Owner {
@@ -335,7 +338,7 @@ bool opt_keep_sums(Func *kernel, uint64_t large) {
         region_walk(kernel->body, use_own, &search);
         region_walk(kernel->body, note_other, &search);
         kernel->work = count_work(search.arena, kernel, INFINITY); /* for runtime/sums.c */
-        kernel->least_work = count_work(search.arena, kernel, SHORT_LOOP);
+        kernel->least_work = count_work(search.arena, kernel, COMMON_LOOP);
     }
     arena_free(search.arena);
     return kernel->nsums > 0;
