@@ -701,14 +701,18 @@ static double code_of_wide(const Lanes *lanes) {
     return amount.code;
 }
 
-/* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. Wide
- * registers gain much more: then a loop over data may take longer to compile. */
-static double most_code(const Lanes *lanes) {
-    static const double LEAST = 1.1, OF_GAIN = 0.85, MOST = 2.5;
-    bool is_least = !gathers(lanes) && lanes->width == lanes_least_width(lanes);
-    if (!has_wide_registers(lanes)) return is_least ? 1.25 : 1;
+/* Wide registers gain much more: then what runs often may take longer to compile. */
+static double code_for_gain(const Lanes *lanes, double least) {
+    static const double OF_GAIN = 0.85, MOST = 2.5;
+    if (!has_wide_registers(lanes)) return least;
     Cost cost = cost_of_all(lanes);
-    return fmin(fmax(OF_GAIN * lanes->width * cost.alone / cost.together, LEAST), MOST);
+    return fmin(fmax(OF_GAIN * lanes->width * cost.alone / cost.together, least), MOST);
+}
+
+/* Of a loop: where none are left but the fewest lanes, and those fill a register, there is much to lose. */
+static double most_code_of_loop(const Lanes *lanes) {
+    bool is_least = !gathers(lanes) && lanes->width == lanes_least_width(lanes);
+    return code_for_gain(lanes, has_wide_registers(lanes) ? 1.1 : is_least ? 1.25 : 1);
 }
 
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among
@@ -719,8 +723,8 @@ bool lanes_take_long(const Lanes *lanes) {
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
     if (!rounds && lanes->ones.count)
         wide -= one; /* what is done where they are others: the kernel as it was */
-    if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
-    return wide + rounds->code_added > most_code(lanes) * (FOR_LOOPS + rounds->code_around);
+    if (!rounds) return wide - one > code_for_gain(lanes, 0.8) * (ALL_ELSE + one);
+    return wide + rounds->code_added > most_code_of_loop(lanes) * (FOR_LOOPS + rounds->code_around);
 }
 
 double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes); }

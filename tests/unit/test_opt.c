@@ -530,11 +530,17 @@ static const char slow[] = "several at once would hardly be faster",
 static void lanes_are_chosen_by_registers(void **state) {
     (void)state;
     static const LaneCase cases[] = {
-        {lane_arithmetic, 20, {8, 16, 16}, NULL}, {lane_in_double, 6, {4, 8, 16}, NULL},
-        {lane_logarithm, 4, {1, 16, 16}, slow},   {lane_tangent, 4, {8, 16, 16}, NULL},
-        {lane_anywhere, 3, {1, 8, 16}, slow},     {lane_row, 4, {8, 8, 16}, NULL},
-        {lane_row, 24, {4, 4, 16}, NULL},         {lane_sum, 19, {8, 16, 1}, NULL},
+        {lane_arithmetic, 20, {8, 16, 16}, NULL},
+        {lane_in_double, 6, {4, 8, 16}, NULL},
+        {lane_logarithm, 4, {1, 16, 16}, slow},
+        {lane_tangent, 4, {8, 16, 16}, NULL},
+        {lane_anywhere, 3, {1, 8, 16}, slow},
+        {lane_row, 4, {8, 8, 16}, NULL},
+        {lane_row, 24, {4, 4, 16}, NULL},
+        {lane_anywhere, 12, {1, 1, 16}, slow},
+        {lane_sum, 19, {8, 16, 1}, NULL},
         {lane_sum, 20, {8, 16, 16}, NULL},
+        {lane_one_sum, 12, {1, 1, 16}, long_to_compile},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
         look_at_lanes(&cases[i], lanes_of_kernel, false);
