@@ -65,8 +65,10 @@ class Uniforms(MutableMapping):
         self._module = module
         self._values: Dict[str, Any] = {}
         self._kinds: Dict[str, str] = {}  # the types of these values
+        self._types: Dict[int, Type] = {}  # that have been seen, by handle
         self._held: Dict[Tuple[int, str], Any] = {}  # what a program refers to
         self._buffers: Dict[Tuple[int, str], int] = {}
+        self._referred: Dict[Tuple[int, str], Any] = {}  # what was set last, by program and first name, if it refers to memory
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -91,21 +93,35 @@ class Uniforms(MutableMapping):
         session = self._module._session
         with session.lock:
             session.enter()
-            types = {program: self._type(program, name) for program in self._module._programs}
+            types = {program: self._type_name(program, name) for program in self._module._programs}
             session.messages.clear()
             main = self._module._program
             wanted = types[kernel or main] or next(filter(None, types.values()), None)
             # Where nobody knows it, the first says what is wrong with the name.
             known = [program for program in types if types[program] == wanted] if wanted else [main]
+            kind = self._type(known[0], name)
+            memory = kind and kind.memory_of(value)
             for program in known:
-                self._held[program, name] = value = self._set(program, name, value)
+                value = self._set_anew(program, name, value, memory)
             if wanted and types[main] in (wanted, None):
                 self._values[name], self._kinds[name] = value, wanted
 
+    def _set_anew(self, program: int, name: str, value: Any, memory: Optional[Tuple[Any, ...]]) -> Any:
+        """Sets it, unless it refers to the memory that it refers to already."""
+        place = program, re.split(r"[.[]", name, maxsplit=1)[0]
+        if memory is not None and self._referred.get(place) == (name, memory):
+            return self._held[program, name]
+        self._referred.pop(place, None)
+        self._held[program, name] = value = self._set(program, name, value)
+        if memory is not None:
+            self._referred[place] = name, memory
+        return value
+
     def _set(self, program: int, name: str, value: Any) -> Any:
-        session, uniform = self._module._session, SlopeUniform()
-        session.check(native.slope_find_uniform(program, name.encode(), byref(uniform)))
-        kind = Type(uniform.type)
+        kind = self._type(program, name)
+        if kind is None:
+            self._module._session.check(native.slope_find_uniform(program, name.encode(), byref(SlopeUniform())))
+            raise SlopeError(f"{name}: there is no such uniform")
         if kind.kind == POINTER:
             raise TypeError(f"{name}: pointers cannot be given from Python; use a buffer")
         prepared, lead = kind.convert(value, name)
@@ -138,9 +154,8 @@ class Uniforms(MutableMapping):
             raise TypeError(f"the uniform '{parts[0]}' is a part of '{name}', which a GPU gets as a whole; set all of it")
         if name not in self._values:
             return None
-        uniform = SlopeUniform()
-        self._module._session.check(native.slope_find_uniform(self._module._program, name.encode(), byref(uniform)))
-        kind = Type(uniform.type)
+        kind = self._type(self._module._program, name)
+        assert kind is not None
         memory = np.zeros(kind.shape, kind.scalar) if kind.plain else np.zeros((), kind.dtype)
         kind.store(memory, self._values[name])
         return memory
@@ -152,17 +167,23 @@ class Uniforms(MutableMapping):
         native.slope_buffer_free(self._buffers.pop((program, name), None))
         self._buffers[program, name] = buffer.value or 0
 
-    @staticmethod
-    def _type(program: int, name: str) -> Optional[str]:
-        """The type of a uniform; None if there is none of that name."""
+    def _type(self, program: int, name: str) -> Optional[Type]:
+        """The type of a uniform, which is another one once a kernel of the program is a derivative; None if there is none of that name."""
         uniform = SlopeUniform()
-        found = native.slope_find_uniform(program, name.encode(), byref(uniform)) == 0
-        return text_of(native.slope_type_name(uniform.type)) if found else None
+        if native.slope_find_uniform(program, name.encode(), byref(uniform)):
+            return None
+        if uniform.type not in self._types:
+            self._types[uniform.type] = Type(uniform.type)
+        return self._types[uniform.type]
+
+    def _type_name(self, program: int, name: str) -> Optional[str]:
+        kind = self._type(program, name)
+        return kind and kind.name
 
     def _replay(self, program: int) -> None:
         """Gives another program of the module what the others have."""
         for name, value in self._values.items():
-            if self._type(program, name) == self._kinds[name]:
+            if self._type_name(program, name) == self._kinds[name]:
                 self._set(program, name, value)
         self._module._session.messages.clear()
 

@@ -187,6 +187,15 @@ class Type:
             return self._convert_struct(value, where)
         return self._convert_sequence(value, where)
 
+    def memory_of(self, value: Any) -> Optional[Tuple[Any, ...]]:
+        """Which memory a value refers to, and how; None: some of it is copied, or it takes a closer look to know."""
+        if isinstance(value, np.ndarray) and (self.kind == BUFFER or self.is_reference or self.is_view):
+            return value.ctypes.data, value.shape, value.strides, value.dtype, value.flags.writeable
+        if type(value) is not dict or self.kind != STRUCT or not value.keys() <= dict(self.fields).keys():
+            return None
+        parts = [(name, value[name] is None or inner.memory_of(value[name])) for name, inner in self.fields if name in value]
+        return None if any(part is None for _, part in parts) else tuple(parts)
+
     def _convert_plain(self, value: Any, where: str) -> Tuple[Any, Shape]:
         assert self.scalar is not None
         try:

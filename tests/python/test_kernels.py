@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 import slope
+from slope._library import native
 
 PROGRAM = """
 [AutoPyBindCUDA] [CudaKernel] [Differentiable]
@@ -51,6 +52,35 @@ def test_a_derivative_is_a_kernel_with_parameters_of_its_own(k):
     k.scaled.dispatch(2, 2, gain=3.0)  # which is a number here
     np.testing.assert_array_equal(y, 3 * x * x + 1)
     assert k.total(x, 2.0) == 2.0  # a program that is made now gets the number, too
+
+
+def test_memory_that_is_given_again_is_not_bound_again(k, monkeypatch):
+    x, y, other = square((3, 5)), np.zeros((3, 5), F), np.zeros((3, 5), F)
+    k.scaled.dispatch(2, 2, input=x, output=y, gain=1.0, offset=0.0)
+    bound, bind = [], native.slope_bind_buffer
+    monkeypatch.setattr(native, "slope_bind_buffer", lambda *args: bound.append(args[1]) or bind(*args))
+
+    def run(expected, *names, **tensors):
+        y[:], other[:] = -1, -1
+        bound.clear()
+        k.scaled.dispatch(2, 2, **{"input": x, "output": y, "gain": 1.0, **tensors})
+        np.testing.assert_array_equal(tensors.get("output", y), expected)
+        assert bound == [name.encode() for name in names]
+
+    run(x * x)
+    x[:] = 3  # what is in it may change
+    run(x * x)
+    run(x * x, "output.primal.data", output=other)
+    run(x * x, "output.primal.data")
+    k.uniforms["output.primal.data"] = other  # a part of it
+    run(x * x, "output.primal.data")
+    turned = square((5, 3))[:, ::-1]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="contiguous"):
+            k.uniforms["output"] = turned
+    run(x * x, "output.primal.data")
+    none = np.zeros((0, 3), F)
+    run(none, "output.primal.data", output=none)
 
 
 def test_groups_have_the_size_that_is_asked_for(k):
