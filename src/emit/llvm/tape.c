@@ -177,10 +177,15 @@ static void reach(Emitter *e, const Inst *inst) {
 /* Of a row, or for each lane of the row where its element is. */
 static Value row_address(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, ir_target(inst->results[0]->type));
-    LLVMValueRef index = emit_use(e, inst, 1), data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
-    LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)(element_size(stack) * stack.lanes));
-    LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
-    return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
+    int64_t size = element_size(stack) * stack.lanes;
+    LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
+    LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)size);
+    Value index = emit_operand(e, inst, 1);
+    Value row = {
+        .rules = LAYOUT_scalar, .space = SPACE_tape, .step = index.step * size, .whole = index.whole};
+    row.value = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index.value, 1, "");
+    if (index.first) row.first = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index.first, 1, "");
+    return row;
 }
 
 /* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of

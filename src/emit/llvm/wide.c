@@ -273,7 +273,8 @@ Access emit_access(Emitter *e, const Inst *inst, Value at) {
         address->indexed = NULL;
     }
     access.on = both(e, address->guard, is_all_on(mask) && address->guard ? NULL : mask);
-    access.neighbours = address->first && address->step == layout.size;
+    bool is_row = address->first && (address->step == layout.size || address->step == -layout.size);
+    access.row = !is_row ? 0 : address->step > 0 ? 1 : -1;
     return access;
 }
 
@@ -544,20 +545,41 @@ static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
     }
 }
 
+/* Where the row begins in memory. */
+static LLVMValueRef row_at(Emitter *e, const Access *access) {
+    return emit_lane_at(e, access, access->row > 0 ? 0 : access->lanes - 1);
+}
+
+/* As the lanes are, or as it is in memory. */
+static LLVMValueRef in_order(Emitter *e, const Access *access, LLVMValueRef row) {
+    LLVMValueRef from[64];
+    if (access->row > 0) return row;
+    for (int i = 0; i < access->lanes; i++) from[i] = emit_i32(e, access->lanes - 1 - i);
+    LLVMValueRef mask = LLVMConstVector(from, count_of(access->lanes));
+    return LLVMBuildShuffleVector(e->builder, row, LLVMGetPoison(access->memory), mask, "");
+}
+
+static LLVMValueRef load_neighbours(Emitter *e, const Access *access) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, access->memory, row_at(e, access), "");
+    LLVMSetAlignment(load, access->align);
+    emit_tag_at(e, load, &access->address);
+    return in_order(e, access, load);
+}
+
+static void store_neighbours(Emitter *e, const Access *access, LLVMValueRef value) {
+    LLVMValueRef store = LLVMBuildStore(e->builder, in_order(e, access, value), row_at(e, access));
+    LLVMSetAlignment(store, access->align);
+    emit_tag_at(e, store, &access->address);
+}
+
 LLVMValueRef emit_load_all(Emitter *e, const Access *access) {
     const Value *address = &access->address;
-    LLVMValueRef load;
-    if (access->neighbours) {
-        load = LLVMBuildLoad2(e->builder, access->memory, address->first, "");
-        LLVMSetAlignment(load, access->align);
-    } else if (!is_done_at_once(e, access, false)) {
-        return load_each(e, access);
-    } else {
-        LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
-        LLVMValueRef args[] = {address->value, emit_i32(e, access->align),
-                               LLVMConstAllOnes(LLVMTypeOf(access->on)), LLVMConstNull(access->memory)};
-        load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
-    }
+    if (access->row) return load_neighbours(e, access);
+    if (!is_done_at_once(e, access, false)) return load_each(e, access);
+    LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
+    LLVMValueRef args[] = {address->value, emit_i32(e, access->align),
+                           LLVMConstAllOnes(LLVMTypeOf(access->on)), LLVMConstNull(access->memory)};
+    LLVMValueRef load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
     emit_tag_at(e, load, address);
     return load;
 }
@@ -590,19 +612,18 @@ static LLVMValueRef gather(Emitter *e, const Inst *inst) {
 
 void emit_store_all(Emitter *e, const Access *access, LLVMValueRef value) {
     const Value *address = &access->address;
-    LLVMValueRef store;
-    if (access->neighbours) {
-        store = LLVMBuildStore(e->builder, value, address->first);
-        LLVMSetAlignment(store, access->align);
-    } else if (!is_done_at_once(e, access, true)) {
+    if (access->row) {
+        store_neighbours(e, access, value);
+        return;
+    }
+    if (!is_done_at_once(e, access, true)) {
         store_each(e, access, value);
         return;
-    } else {
-        LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
-        LLVMValueRef args[] = {value, address->value, emit_i32(e, access->align),
-                               LLVMConstAllOnes(LLVMTypeOf(access->on))};
-        store = emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
     }
+    LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
+    LLVMValueRef args[] = {value, address->value, emit_i32(e, access->align),
+                           LLVMConstAllOnes(LLVMTypeOf(access->on))};
+    LLVMValueRef store = emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
     emit_tag_at(e, store, address);
 }
 

@@ -19,7 +19,7 @@ typedef struct Access {
     LLVMValueRef mask; /* lanes that are on ... */
     LLVMValueRef on;   /* ... and in range */
     LLVMValueRef all;  /* i1: the fast way can be gone; NULL: surely */
-    bool neighbours;   /* ... which is one vector */
+    int row;           /* ... which is one vector: 1, or -1 from the last lane to the first; else 0 */
     unsigned align;
     int lanes;
 } Access;
