@@ -39,8 +39,8 @@ typedef struct AdStored {
 
 typedef struct AdConfig {
     Module *module;
-    bool one_by_one; /* items are not done side by side, by threads of a GPU or as lanes */
-    bool no_lanes;   /* nor are rounds of loops, as lanes */
+    bool many_threads; /* of a GPU do items side by side */
+    bool no_lanes;     /* neither items nor rounds of loops are done side by side on the processor */
     /* Passes of opt, which autodiff does not see. `may`: which callees may be inlined before
      * differentiation; NULL: all that can be, of any size. */
     void (*inline_calls)(void *user, Func *func,

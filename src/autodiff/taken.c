@@ -15,8 +15,9 @@
  *
  * It is done where the way depends on floating-point numbers, which have to be kept in each round otherwise,
  * and where rounds wait for each other anyway: a loop whose rounds can be done at once gains more by that.
- * For the same reason it is not done for threads, or lanes, that do items side by side: those in which others
- * are taken would wait, and what they read and add to would be neighbours no longer. */
+ * For the same reason it is not done for threads of a GPU: those in which others are taken would wait, and what
+ * they read and add to would be neighbours no longer. Lanes, which are as many as it pays to have, do less of
+ * the reverse, too. */
 #include "autodiff/ad.h"
 
 enum { MOST_WAYS = 4 }; /* one in the other */
@@ -204,7 +205,7 @@ static void go_back_through_taken(Taken *t) {
 }
 
 void ad_leave_out_rounds(Ad *ad, Making *making) {
-    if (!ad->config.one_by_one) return;
+    if (ad->config.many_threads) return;
     for (int i = 0; i < making->loops.count; i++) {
         Taken t = {.ad = ad, .making = making};
         t.loop = (Inst *)(uintptr_t)making->loops.entries[i].key;

@@ -592,23 +592,12 @@ static void exchange_written(Unit *unit) {
 
 static bool has_no_lanes(const Unit *unit) { return unit->has_no_lanes || wanted_lanes(unit) == 1; }
 
-/* Kernels of groups with one thread do one item at a time. */
-static bool is_one_by_one(const Unit *unit) {
-    if (unit->ir->many_threads) return false;
-    if (has_no_lanes(unit)) return true;
-    for (int i = 0; i < unit->ir->funcs.count; i++) {
-        const Func *func = unit->ir->funcs.at[i];
-        if (func->group_size[0] && !is_of_one_thread(func)) return false;
-    }
-    return true;
-}
-
 static void differentiate(Unit *unit) {
     StageTimer timer;
     driver_time_begin(unit->program->session, &timer, "autodiff");
     AdConfig config = {.module = unit->ir,
                        .no_lanes = has_no_lanes(unit),
-                       .one_by_one = is_one_by_one(unit),
+                       .many_threads = unit->ir->many_threads,
                        .inline_calls = inline_for_ad,
                        .lower_exits = lower_exits_for_ad,
                        .clean = clean_for_ad,
