@@ -45,7 +45,7 @@ def main():
                     text += f'    try_one("{name}_{kind}", {name}_{kind}, {n}, {m}, {sizes[0]}, {sizes[1]});\n'
         source.write_text(text + "}\n")
         program = Path(folder, "nests")
-        subprocess.run(["cc", "-O1", "-w", source, "-o", program, "-lm"], check=True)
+        subprocess.run(["cc", "-O0", "-w", source, "-o", program, "-lm"], check=True)
         lines = subprocess.run([program], check=True, timeout=60, capture_output=True, text=True).stdout.splitlines()
     if "-v" in sys.argv:
         print(*lines, sep="\n")
