@@ -13,7 +13,7 @@
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  gradients on a GPU, against CUDA by hand, PyTorch and JAX
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
-#   make bench-python  calls and rows from Python, against numpy and PyTorch
+#   make bench-python  calls and rows from Python, against numpy and PyTorch; kernels over views of tensors
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -51,6 +51,7 @@ bench-gpu: all
 
 bench-python: all
 	@SLOPE_LIBRARY=$(BUILD) PYTHONPATH=python /usr/bin/python3 bench/python.py
+	@SLOPE_LIBRARY=$(BUILD) PYTHONPATH=python /usr/bin/python3 bench/views.py
 
 accuracy: all
 	@python3 scripts/accuracy.py --build $(BUILD)
