@@ -59,6 +59,7 @@ typedef struct Terms {
     /* by result: its adjoint is not zero because something else was chosen or is used; the last bit: all
      * from there on */
     uint64_t firm;
+    bool given;  /* likewise the adjoints of all that it hands out by address */
     bool steady; /* its callers write no buffer between its pri and its prop */
     bool lone;   /* nobody wants what it returns */
     int places;  /* of its caller in which it is called */

@@ -353,8 +353,8 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
 
 static bool is_on_terms(const AdFunc *f, const Reverse *made, const Terms *terms) {
     const Terms *its = &made->terms;
-    return its->firm == terms->firm && its->steady == terms->steady && its->lone == terms->lone &&
-           is_much_for(made->kept, its) == is_much_for(made->kept, terms) &&
+    return its->firm == terms->firm && its->given == terms->given && its->steady == terms->steady &&
+           its->lone == terms->lone && is_much_for(made->kept, its) == is_much_for(made->kept, terms) &&
            same_stable(f, its->stable, terms->stable);
 }
 
