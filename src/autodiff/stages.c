@@ -271,6 +271,7 @@ static void finish_reverse(Ad *ad, const Reverse *made) {
 
 static void extract(Ad *ad, Making *x) {
     ad_extract(ad, x);
+    if (ad_may_peel(ad, x) && x->reverse->prop.func) ad_peel(x->reverse->prop.func);
     finish_reverse(ad, x->reverse);
 }
 
