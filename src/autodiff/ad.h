@@ -59,6 +59,7 @@ typedef struct Terms {
     /* by result: its adjoint is not zero because something else was chosen or is used; the last bit: all
      * from there on */
     uint64_t firm;
+    bool given;  /* likewise the adjoints of all that it hands out by address */
     bool steady; /* its callers write no buffer between its pri and its prop */
     bool lone;   /* nobody wants what it returns */
     int places;  /* of its caller in which it is called */
@@ -441,11 +442,16 @@ void ad_elements_enter_round(Elements *e, const ElementsAfter *after);
  * array is firm. */
 bool ad_elements_leave_loop(Elements *e, const Inst *loop, int64_t trip, const ElementsAfter *after);
 
+/* ---- unread.c */
+bool ad_may_peel(const Ad *ad, const Making *making);
+void ad_peel(Func *prop);
+
 /* ---- untaken.c */
 typedef struct Untaken Untaken;
 Untaken *ad_untaken(Ad *ad, const Making *making);
 uint64_t ad_result_bit(int i); /* in Terms.firm */
 bool ad_is_firm(const Untaken *untaken, const Val *differential);
+bool ad_is_carried(const Untaken *untaken, const Val *differential); /* firm but for the last round */
 /* How the adjoint of a differential is multiplied, or divided, by a primal value. */
 Op ad_product(Untaken *untaken, const Val *differential, const Val *factor);
 Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divisor);

@@ -245,7 +245,8 @@ void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
         zero_inputs(&x);
         return;
     }
-    Terms terms = {.stable = all_stable(&x.frame), .firm = ALL_FIRM, .steady = true, .lone = true};
+    Terms terms = {
+        .stable = all_stable(&x.frame), .firm = ALL_FIRM, .given = true, .steady = true, .lone = true};
     Reverse *r = ad_reverse(ad, f, terms);
     if (!r->pri.func || !r->pri.func->body) return;
     x.frame.b = build_at_end(func_begin(func));

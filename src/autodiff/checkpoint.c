@@ -16,7 +16,7 @@
  * values that cannot be recomputed, and these are computed in an outer loop, or one of them serves several,
  * they are stored instead. What stays in an array that is kept is read there (held.c). What decides which way
  * the primal went is computed again only where that gives the same to the last bit: on another way, nothing
- * was kept.
+ * was kept. All else may differ in its last digit, so that the quotients among it are free (opt/reciprocal.c).
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with
  * a known trip count reserves one block of that many elements per value, together with the loops around it
@@ -43,8 +43,9 @@ typedef struct Policy {
     uint32_t nids;
     ValVec *order; /* all primal values */
     bool *live, *needed, *stored, *redo;
-    bool *decides;    /* which branch is gone through again, or how often a loop */
-    uint8_t *exact;   /* EXACT, ROUNDED; 0: not asked yet */
+    bool *pinned;   /* what is computed from it when it is computed again must be the same to the last bit */
+    bool *decides;  /* which branch is gone through again, or how often a loop */
+    uint8_t *exact; /* EXACT, ROUNDED; 0: not asked yet */
     ValVec spreading; /* live values; their operands are marked next */
     bool *whole;      /* arrays: kept as they are when their region ends */
     Val **bases;      /* ... where on the tape */
@@ -489,25 +490,24 @@ static bool must_be_exact(const Policy *p, const Val *v) {
 }
 
 /* What is kept that this is computed from must stay as it was. */
-static void pin(const Policy *p, Val *v, bool *pinned) {
-    if (!is_primal(p, v) || pinned[v->id]) return;
-    pinned[v->id] = true;
-    for (int i = 0; !is_there(p, v) && source(p, v, i); i++) pin(p, source(p, v, i), pinned);
+static void pin(const Policy *p, Val *v) {
+    if (!is_primal(p, v) || p->pinned[v->id]) return;
+    p->pinned[v->id] = true;
+    for (int i = 0; !is_there(p, v) && source(p, v, i); i++) pin(p, source(p, v, i));
 }
 
 /* Values that were dear by themselves, and cost little beside all else that is computed again. */
 static void drop_cheap(Policy *p) {
-    bool *pinned = arena_array(p->ad->arena, bool, (int)p->nids);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || p->stored[v->id]) continue;
         redo(p, v);
-        if (must_be_exact(p, v)) pin(p, v, pinned);
+        if (must_be_exact(p, v)) pin(p, v);
     }
     memset(p->costs, 0, sizeof *p->costs * p->nids);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
-        bool may = p->stored[v->id] && p->needed[v->id] && !pinned[v->id] && !must_be_exact(p, v);
+        bool may = p->stored[v->id] && p->needed[v->id] && !p->pinned[v->id] && !must_be_exact(p, v);
         if (!may || !can_redo(p, v)) continue;
         p->stored[v->id] = false;
         if (is_cheap(p, v, limit_of(p, v->type))) redo(p, v);
@@ -533,6 +533,10 @@ static void decide(Policy *p) {
     read_held(p);
     for (int i = 0; i < p->order->count; i++)
         if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);
+    for (int i = 0; i < p->order->count; i++) {
+        Val *v = p->order->at[i];
+        if (p->redo[v->id] && (must_be_exact(p, v) || !type_is_float(type_element(v->type)))) pin(p, v);
+    }
     keep_numbers(p);
 }
 
@@ -755,6 +759,13 @@ static Val *redo_param(Policy *p, Builder *b, const Val *v) {
     return build_binary(b, OP_add, def->inst->args[def->index], moved);
 }
 
+static Inst *redo_inst(const Policy *p, Builder *b, const Val *v) {
+    Inst *again = clone_with(b, v->inst, v->inst->args);
+    bool is_quotient = again->op == OP_div && type_is_float(type_element(v->type));
+    if (is_quotient && !p->pinned[v->id]) again->flags |= INST_FREE;
+    return again;
+}
+
 /* Is it made again with what is in it? */
 static bool is_list_again(const Policy *p, const Val *array) {
     return ad_list_at(p->in->lists, array) && p->redo[array->id];
@@ -856,8 +867,7 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
             stand_in(p, v, list->original);
             continue;
         }
-        Val *again =
-            v->kind == VAL_param ? redo_param(p, &b, v) : clone_with(&b, v->inst, v->inst->args)->results[0];
+        Val *again = v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(p, &b, v)->results[0];
         if (v->kind == VAL_inst && v->inst->op == OP_tape_open) close_at_end(reverse, again);
         stand_in(p, v, again);
     }
@@ -894,6 +904,7 @@ static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     p.needed = arena_array(ad->arena, bool, n);
     p.stored = arena_array(ad->arena, bool, n);
     p.redo = arena_array(ad->arena, bool, n);
+    p.pinned = arena_array(ad->arena, bool, n);
     p.decides = arena_array(ad->arena, bool, n);
     p.exact = arena_array(ad->arena, uint8_t, n);
     p.whole = arena_array(ad->arena, bool, n);

@@ -271,6 +271,7 @@ static void finish_reverse(Ad *ad, const Reverse *made) {
 
 static void extract(Ad *ad, Making *x) {
     ad_extract(ad, x);
+    if (ad_may_peel(ad, x) && x->reverse->prop.func) ad_peel(x->reverse->prop.func);
     finish_reverse(ad, x->reverse);
 }
 
@@ -353,8 +354,8 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
 
 static bool is_on_terms(const AdFunc *f, const Reverse *made, const Terms *terms) {
     const Terms *its = &made->terms;
-    return its->firm == terms->firm && its->steady == terms->steady && its->lone == terms->lone &&
-           is_much_for(made->kept, its) == is_much_for(made->kept, terms) &&
+    return its->firm == terms->firm && its->given == terms->given && its->steady == terms->steady &&
+           its->lone == terms->lone && is_much_for(made->kept, its) == is_much_for(made->kept, terms) &&
            same_stable(f, its->stable, terms->stable);
 }
 

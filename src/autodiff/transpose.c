@@ -65,12 +65,21 @@ static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
 
 /* ---- linear arithmetic */
 
+/* Whether only the last round of the primal loop needs it. */
+static Val *with_guard(const Tr *t, const Val *differential, Val *v) {
+    bool is_guarded = v->kind == VAL_inst && (v->inst->op == OP_scale || v->inst->op == OP_ratio);
+    if (is_guarded && ad_is_carried(t->untaken, differential)) v->inst->flags |= INST_CARRIED;
+    return v;
+}
+
 /* Where both will do, a factor is doubled, and not the adjoint, for which others wait. What is so large that
  * twice of it is infinite must not meet an adjoint that is to stay zero. */
 static Val *product(Tr *t, Builder *b, const Val *differential, Val *factor, Val *g) {
     Op op = ad_product(t->untaken, differential, factor);
     Val *half = ad_is_firm(t->untaken, differential) && !val_is_const(factor) ? val_half(g) : NULL;
-    return half ? build_binary(b, op, build_sum(b, factor, factor), half) : build_binary(b, op, factor, g);
+    Val *result =
+        half ? build_binary(b, op, build_sum(b, factor, factor), half) : build_binary(b, op, factor, g);
+    return with_guard(t, differential, result);
 }
 
 static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
@@ -101,7 +110,7 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     case OP_div:
     case OP_ratio: {
         Op op = inst->op == OP_ratio ? OP_ratio : ad_quotient(t->untaken, inst->results[0], a[1]);
-        bump(t, b, adj, a[0], build_quotient(b, op, g, a[1]));
+        bump(t, b, adj, a[0], with_guard(t, inst->results[0], build_quotient(b, op, g, a[1])));
         return;
     }
     case OP_select:

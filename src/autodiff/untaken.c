@@ -9,7 +9,9 @@
  * An adjoint is firm if some use contributes to it whenever its region runs: then zero is a number like any
  * other, and plain arithmetic will do. A use in an `if` counts if all its regions have one; a use in a loop
  * only if that surely iterates. Carried values are taken to be firm until the contrary is found. The results
- * of a function are firm if its caller says so.
+ * of a function are firm if its caller says so. What a loop leaves and nobody reads is not; but what the last round makes
+ * firm of what it is given is so for all rounds before. So for an innermost loop it is also found out what is firm
+ * in those (unread.c).
  *
  * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a
  * parameter is taken to be so, unless the function is itself a derivative: there it is what the function
@@ -23,10 +25,13 @@ struct Untaken {
     Ad *ad;
     const Making *making;
     uint32_t nvals;
-    bool trusts;   /* what comes from outside */
-    bool *firm;    /* by id of a differential: so far, in the pass at work */
-    bool *denied;  /* carried differentials that have turned out not to be */
-    uint8_t *calm; /* by id of a primal value: CALM, WILD; 0: not asked yet */
+    bool trusts;        /* what comes from outside */
+    bool *firm;         /* by id of a differential: so far, in the pass at work */
+    bool *carried;      /* by id of a differential: but for the last round of the loop around */
+    const Inst *peeled; /* a loop of which the last round is left out, */
+    const bool *last;   /* ... and what is firm in that, by id */
+    bool *denied;       /* carried differentials that have turned out not to be */
+    uint8_t *calm;      /* by id of a primal value: CALM, WILD; 0: not asked yet */
     bool *
         undefined; /* by id of a primal value: it may have no value; of a variable: what is stored there may have none */
     Elements *elements;
@@ -180,6 +185,11 @@ static int64_t known_trip(Untaken *u, const Inst *loop) {
     return info && info->known && val_is_int(info->trip, &trip) && trip > 0 ? trip : 0;
 }
 
+static bool is_handed_on(const Untaken *u, const Inst *loop, int i) {
+    uint32_t id = loop->regions[1]->params[i]->id;
+    return loop == u->peeled ? u->last[id] : is_firm(u, loop->results[i]) && !u->denied[id];
+}
+
 static void visit_loop(Untaken *u, const Inst *loop) {
     const Region *body = loop->regions[1];
     int mark = u->log.count;
@@ -187,7 +197,7 @@ static void visit_loop(Untaken *u, const Inst *loop) {
     ElementsAfter after = ad_elements_enter(u->elements);
     ad_elements_enter_round(u->elements, &after);
     for (int i = 0; i < loop->nresults; i++)
-        if (is_firm(u, loop->results[i]) && !u->denied[body->params[i]->id]) set_firm(u, body->last->args[i]);
+        if (is_handed_on(u, loop, i)) set_firm(u, body->last->args[i]);
     visit_region(u, body);
     for (int i = 0; i < body->nparams; i++) {
         uint32_t id = body->params[i]->id;
@@ -219,31 +229,87 @@ static void visit_region(Untaken *u, const Region *region) {
     for (const Inst *inst = region->last; inst; inst = inst->prev) visit_inst(u, inst);
 }
 
-Untaken *ad_untaken(Ad *ad, const Making *making) {
-    Untaken *u = arena_new(ad->arena, Untaken);
-    const Region *diff = making->diff;
-    *u = (Untaken){
-        .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->written};
-    u->elements = ad_elements(ad, making);
-    u->firm = arena_array(ad->arena, bool, (int)u->nvals);
-    u->denied = arena_array(ad->arena, bool, (int)u->nvals);
-    u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
-    find_undefined(u);
+static void find_firm(Untaken *u) {
+    const Region *diff = u->making->diff;
+    u->firm = arena_array(u->ad->arena, bool, (int)u->nvals);
+    u->denied = arena_array(u->ad->arena, bool, (int)u->nvals);
     do {
         u->changed = false;
         u->log.count = 0;
         ad_elements_restart(u->elements);
         memset(u->firm, 0, sizeof *u->firm * u->nvals);
         for (int i = 0; i < diff->last->nargs; i++)
-            if (making->reverse->terms.firm & ad_result_bit(i)) set_firm(u, diff->last->args[i]);
+            if (u->making->reverse->terms.firm & ad_result_bit(i)) set_firm(u, diff->last->args[i]);
         visit_region(u, diff);
     } while (u->changed);
+}
+
+/* ---- what the last round carries on */
+
+static void note_loop(void *user, Inst *inst) {
+    InstVec *loops = user;
+    if (inst->op == OP_loop) vec_push(inst->func->module->arena, loops, inst);
+}
+
+static bool is_loop(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_loop;
+}
+
+static bool is_unread(const Untaken *u, const Inst *loop) {
+    bool is_any = false;
+    for (int i = 0; i < loop->nresults; i++) is_any |= !is_firm(u, loop->results[i]);
+    return is_any && !region_find(loop->regions[1], is_loop, NULL);
+}
+
+static void mark_carried(Untaken *u, const Val *v) {
+    if (v->id < u->nvals && !u->last[v->id] && u->firm[v->id]) u->carried[v->id] = true;
+}
+
+static void visit_carried(void *user, Inst *inst) {
+    for (int i = 0; i < inst->nresults; i++) mark_carried(user, inst->results[i]);
+}
+
+/* Each loop takes another look at the whole. */
+static void find_carried(Untaken *u) {
+    enum { MOST_LOOPS = 8 };
+    InstVec loops = {0};
+    bool *firm = u->firm, *denied = u->denied;
+    u->last = firm;
+    u->carried = arena_array(u->ad->arena, bool, (int)u->nvals);
+    region_walk(u->making->diff, note_loop, &loops);
+    for (int i = 0; i < loops.count && loops.count <= MOST_LOOPS; i++) {
+        if (!is_unread(u, loops.at[i])) continue;
+        Region *body = loops.at[i]->regions[1];
+        u->peeled = loops.at[i];
+        find_firm(u);
+        for (int k = 0; k < body->nparams; k++) mark_carried(u, body->params[k]);
+        region_walk(body, visit_carried, u);
+        u->firm = firm, u->denied = denied;
+    }
+    u->peeled = NULL;
+}
+
+Untaken *ad_untaken(Ad *ad, const Making *making) {
+    Untaken *u = arena_new(ad->arena, Untaken);
+    *u = (Untaken){
+        .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->written};
+    u->elements = ad_elements(ad, making);
+    u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
+    find_undefined(u);
+    find_firm(u);
+    if (ad_may_peel(ad, making)) find_carried(u);
     return u;
 }
 
 uint64_t ad_result_bit(int i) { return UINT64_C(1) << (i < FIRM_BITS ? i : FIRM_BITS - 1); }
 
 bool ad_is_firm(const Untaken *u, const Val *differential) { return is_firm(u, differential); }
+
+bool ad_is_carried(const Untaken *u, const Val *differential) {
+    return u->carried && !val_is_const(differential) && differential->id < u->nvals &&
+           u->carried[differential->id];
+}
 
 Op ad_product(Untaken *u, const Val *differential, const Val *factor) {
     return is_firm(u, differential) || find_calm(u, factor) ? OP_mul : OP_scale;

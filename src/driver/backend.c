@@ -386,7 +386,7 @@ static SlopeStatus check_target(SlopeProgram *program, const EmitTarget *target,
         {options->comments, TARGET_SOURCE, DIAG_target_not_source, "comments"},
         {options->lines, TARGET_SOURCE, DIAG_target_not_source, "#line"},
         {options->openmp, TARGET_OWN_THREADS, DIAG_target_without_threads, "OpenMP"},
-        {options->alone, TARGET_OWN_THREADS, DIAG_target_without_threads, "sums without atomic operations"}};
+        {options->alone, TARGET_PLAIN_SUMS, DIAG_target_without_threads, "sums without atomic operations"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (!all[i].asked || (target->capabilities & all[i].needs)) continue;
         diag_report(&program->diags, all[i].problem, 0, target->name, all[i].what);

@@ -445,6 +445,7 @@ static const struct {
     {"turn", 2, .run = opt_turn},
     {"rows", 1, .run = pass_rows},
     {"nests", 2, .run = pass_nests},
+    {"placed", 2, .run = opt_place},
     {"copies", 2, .run = opt_copies},
     {"steps", 1, .run = opt_steps, .cleans = true},
     {"range", 1, .run_unit = pass_range},

@@ -80,6 +80,7 @@ typedef enum TargetCapabilities {
     TARGET_MANY_THREADS = 512,  /* so many that what they keep is far away: to compute it again costs less */
     TARGET_CHECKED = 1024,      /* what compiles it sees to indices */
     TARGET_OWN_THREADS = 2048,  /* kernels are functions that run all of their threads */
+    TARGET_PLAIN_SUMS = 131072, /* may be told that one thread runs it, which needs no atomic sums */
     TARGET_DEVICE = 4096,       /* code for a GPU, as its driver takes it */
     TARGET_STARTS = 32768,      /* a program of its own, which begins at main */
     TARGET_LANES = 8192,        /* vectors of any length, and of addresses */

@@ -188,6 +188,9 @@ typedef enum InstFlags {
     INST_COPIED = 128, /* of an access to a buffer: groups may have a copy of the element (Func.copies) */
     INST_AGAIN = 32,   /* autodiff: the reverse pass makes the call once more */
     INST_STEEP = 1,    /* of a square root: its derivative has no bound close to 0 */
+    /* autodiff: of a guarded product or quotient, it needs no guard where somebody reads what the primal loop
+     * has carried on */
+    INST_CARRIED = 1,
 } InstFlags;
 
 struct Inst {

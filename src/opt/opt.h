@@ -59,6 +59,7 @@ bool opt_behind(Func *func);      /* behind.c: what is done as a loop is left is
 bool opt_decide(Func *func);      /* decided.c: what a way decides is decided on that way */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values ... */
 bool opt_ssa_flat(Func *func);    /* ssa.c: ... but for vectors */
+bool opt_place(Func *func);       /* placed.c: what ends in an `out` parameter is made there */
 bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */
 bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
 bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */

@@ -143,11 +143,11 @@ static void note_inst(void *user, Inst *inst) {
     Reciprocals *r = user;
     Val *v = is_division(inst) ? divisor_of(inst) : NULL;
     if (!v) return;
-    if (r->all || inst_has(inst, INST_FREE)) {
+    if (!r->all && !val_is_const(v) && is_of_constant(inst) && !r->divisors[v->id].first) {
+        r->divisors[v->id].of_constant = inst;
+    } else if (r->all || inst_has(inst, INST_FREE)) {
         vec_push(r->scratch, &r->divisions, ((Division){inst, v}));
         if (!val_is_const(v)) note_division(r, inst, v);
-    } else if (!val_is_const(v) && is_of_constant(inst) && !r->divisors[v->id].first) {
-        r->divisors[v->id].of_constant = inst;
     }
 }
 

@@ -36,6 +36,7 @@ typedef struct Nest {
     int steps;
     bool varies;    /* it depends on the round how many a loop inside has */
     bool is_alike;  /* not, and it stays unless it shares an array with one that does */
+    bool decides;   /* its counters say which of two numbers, or which way */
     bool is_shared; /* it reads what the items of a loop have in common */
     bool computes;  /* exp and the like */
     bool stays;
@@ -107,8 +108,14 @@ static bool reads_shared(const Nest *nest, const Inst *inst) {
     return has_memory;
 }
 
+static bool is_decided_by_counters(const Nest *nest, const Inst *inst) {
+    bool chooses = inst->op == OP_select || inst->op == OP_if || inst->op == OP_switch;
+    return chooses && is_counted(nest, inst_operand(inst, 0), DEPTH);
+}
+
 static void look_at(void *user, Inst *inst) {
     Nest *nest = user;
+    nest->decides |= is_decided_by_counters(nest, inst);
     nest->is_shared |= reads_shared(nest, inst);
     bool is_loop = inst->op == OP_loop;
     nest->varies |= is_loop && has_free_ends(inst);
@@ -221,7 +228,7 @@ static void choose(Writing *w) {
         for (int i = 0; i < w->nests.count; i++) {
             Nest *nest = &w->nests.at[i];
             w->nest = nest;
-            w->gains = nest->varies;
+            w->gains = nest->varies || (nest->decides && !nest->is_alike);
             w->loses = false;
             walk_nest(w, nest, look_for_gain);
             bool stays = !w->gains || w->loses;
