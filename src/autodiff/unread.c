@@ -12,7 +12,7 @@ enum { MOST = 300 }; /* instructions of a round */
 /* Not where items are done side by side, which would do the first round under a mask; nor in derivatives of
  * derivatives, each of which would have twice the rounds. */
 bool ad_may_peel(const Ad *ad, const Making *making) {
-    return ad->config.one_by_one && ad->config.no_lanes && making->f->written;
+    return !ad->config.many_threads && ad->config.no_lanes && making->f->written;
 }
 
 static bool is_carried(const Inst *inst) {
