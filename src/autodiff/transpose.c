@@ -12,6 +12,7 @@ typedef struct Tr {
     Ad *ad;
     Making *making;
     Untaken *untaken;
+    bool takes; /* the loop at work reads derivatives in memory */
 } Tr;
 
 /* Adjoints so far, of values in and outside the region at work. */
@@ -267,6 +268,7 @@ typedef struct BackLoop {
     Builder b; /* at its end */
     Adjoints inner;
     Captured captured;
+    bool takes; /* LoopHints.takes */
 } BackLoop;
 
 static Val **values_for(Tr *t, const Inst *inst) {
@@ -327,6 +329,7 @@ static ValVec end_body(Tr *t, BackLoop *x) {
 static Inst *close_loop(Tr *t, const BackLoop *x, Builder *b, const ValVec *args) {
     Inst *reverse = build_inst(b, OP_loop, args->at, args->count, 0, 2);
     reverse->hints.back = true;
+    reverse->hints.takes = x->takes;
     reverse->regions[1] = x->body;
     x->body->owner = reverse;
     Region *cond = reverse->regions[0];
@@ -347,7 +350,12 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     x.starts = values_for(t, inst), x.bars = values_for(t, inst), x.nexts = values_for(t, inst);
     for (int i = 0; i < n; i++) x.starts[i] = take_out(t, adj, inst->results[i]);
     begin_body(t, &x);
-    if (!reverse_body(t, &x)) {
+    bool outer = t->takes;
+    t->takes = false;
+    bool is_idle = !reverse_body(t, &x);
+    x.takes = t->takes;
+    t->takes |= outer;
+    if (is_idle) {
         x.info->it = NULL;
         for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], x.starts[i]);
         return;
@@ -617,6 +625,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     x.inputs = ad_by_leaf(t->ad, callee, &tangent->params, AS_differential, inst->args);
     x.adjoints = ad_by_leaf(t->ad, callee, &tangent->results, AS_differential, adjoints);
     if (!matters(&x) && !ad_gives_references(&callee->leaves)) return;
+    t->takes |= ad_is_sink(t->ad, &note->plan);
     if (note->plan.kind == CALL_custom) t_custom(&x, adj, inst);
     else t_derived(&x, adj, inst);
 }
@@ -676,7 +685,7 @@ static void return_adjoints(Tr *t, Builder *b, const Adjoints *adj) {
 }
 
 void ad_transpose(Ad *ad, Making *making) {
-    Tr t = {ad, making, ad_untaken(ad, making)};
+    Tr t = {.ad = ad, .making = making, .untaken = ad_untaken(ad, making)};
     making->reversed = region_new(making->linear.func, NULL);
     Builder b = build_at_end(making->reversed);
     Adjoints adj = {0};
