@@ -207,8 +207,9 @@ class Grids:
         by = f"int({self.pick(*counters)})" if counters else "1"
         step = self.pick("", "", "", "2 * ", f"{self.number(self.pick(1, 2, 3))} * ")
         forms = [f"{of} + {step}{by}{move}", f"{of} + {by}{move}", f"{step}{of} + {by}{move}", f"{of}{move}", f"{by}{move}", f"{extent} - 1 - {of}", f"{of} - {by}", f"({of} + {by}) % {extent}",
-                 f"{of} / 2 + {by}", f"max({of} - {by}, 0)", f"min({of} + {by}, {extent} - 1)", f"clamp({of} + {by} - 1, 0, {extent} - 1)"]
-        return self.rng.choices(forms, [6, 6, 2, 3, 2, 1, 1, 1, 1, 1, 1, 1])[0]
+                 f"{of} / 2 + {by}", f"max({of} - {by}, 0)", f"min({of} + {by}, {extent} - 1)", f"clamp({of} + {by} - 1, 0, {extent} - 1)",
+                 f"{of} + {by} / 3", f"{of} + {by} % 3"]
+        return self.rng.choices(forms, [6, 6, 2, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1])[0]
 
     def index(self, counters):
         return self.shifted("y", counters, "h"), self.shifted("x", counters, "w")
@@ -219,7 +220,7 @@ class Grids:
             grid = self.pick(*self.grids, None)
             return self.element(grid, self.index(counters)) if grid else self.pick("s", "s", "T(0.25)", "t[1]", f"no_diff T(int({self.pick(*counters, 'x')}) % 3)")
         a, b = self.value(counters, depth - 1), self.value(counters, depth - 1)
-        return self.pick(f"{a} * {b}", f"{a} * {b}", f"{a} * {b}", f"({a} + {b})", f"({a} - {b} * 0.5)", f"sin({a}) * {b}", f"{a} / (1 + {b} * {b})", f"tanh({a})", f"exp(-({a}) * ({a}))")
+        return self.pick(f"{a} * {b}", f"{a} * {b}", f"{a} * {b}", f"({a} + {b})", f"({a} - {b} * 0.5)", f"sin({a}) * {b}", f"{a} / (1 + {b} * {b})", f"tanh({a})", f"exp(-({a}) * ({a}))", f"pow({a}, {self.pick(2, 3, 4)})", f"({a}) / (1.5 + s * s)")
 
     def test(self, counters):
         i, j = f"int({self.pick(*counters, 'x')})", f"int({self.pick(*counters, 'y')})"
@@ -229,8 +230,9 @@ class Grids:
         value = self.value(counters)
         i = f"int({self.pick(*counters, 'x')})"
         forms = [f"sum += {value};", f"sum = sum * 0.5 + {value};", f"t[{i} & 3] += {value};", f"t[({i} + 1) & 3] = t[{i} & 3] * 0.5 + {value};", f"if ({self.test(counters)}) sum += {value};",
-                 f"if ({self.test(counters)}) sum += {value}; else t[2] += sum * 0.25;", f"sum += {self.test(counters)} ? {value} : T(0);", f"u = u * 0.25 + {value};", "sum += u * s;", "{ T v = t[0]; t[0] = t[3]; t[3] = v; sum += v * 0.5; }"]
-        return self.rng.choices(forms, [12, 2, 1, 1, 3, 1, 1, 1, 1, 0.5])[0]
+                 f"if ({self.test(counters)}) sum += {value}; else t[2] += sum * 0.25;", f"sum += {self.test(counters)} ? {value} : T(0);", f"u = u * 0.25 + {value};", "sum += u * s;", "{ T v = t[0]; t[0] = t[3]; t[3] = v; sum += v * 0.5; }",
+                 f"if ({self.test(counters)}) return sum + {value};", f"for (int m = 0; flags[(m * 5 + x + {i}) & 63] < {self.pick(4, 5)}; m++) {{ {self.pick('u', 'u', 'sum')} = u * 0.5 + s * {value}; if (m > {self.pick(3, 8)}) break; }}"]
+        return self.rng.choices(forms, [12, 2, 1, 1, 3, 1, 1, 1, 1, 0.5, 0.5, 1])[0]
 
     def head(self, i, counters):
         kind, most = self.pick(*KINDS), self.pick(2, 3, 3, 4, 5)
@@ -240,7 +242,7 @@ class Grids:
         signed = kind.startswith("int")
         return self.pick(plain, plain, plain, f"for ({kind} {i} = {high}; {i}-- > 0;)", f"for ({kind} {i} = {high}; {i} > 0; {i}--)",
                          f"for ({kind} {i} = {high}; {i} >= 0; {i}--)" if signed else plain, f"for (int {i} = -1; {i} <= 1; {i}++)", f"for (int {i} = 0; {i} != {most}; {i}++)", f"for (uint {i} = 4294967294u; {i} != 2; {i}++)",
-                         f"for (int {i} = {most - 1}; {i} >= 0; {i} -= {self.pick(1, 2)})")
+                         f"for (int {i} = {most - 1}; {i} >= 0; {i} -= {self.pick(1, 2)})", f"for (int {i} = 0; {i} < {self.pick(6, 9, 9, 12)}; {i}++)")
 
     def loop(self, depth, counters):
         i = f"i{len(counters)}"
