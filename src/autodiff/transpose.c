@@ -541,9 +541,16 @@ static bool leads_to_object(Ad *ad, const Leaf *leaf, const Inst *call) {
     return objects.count > 0;
 }
 
+/* The program says so of the function, and memory is as it was. What has effects does them again, and finds
+ * its own. */
+static bool is_to_be_recomputed(Tr *t, AdFunc *callee) {
+    if (!callee->source || !(callee->source->flags & FUNC_RECOMPUTE)) return false;
+    return t->making->steady || ad_has(t->ad, callee, AD_effects) || !ad_has(t->ad, callee, AD_looks_around);
+}
+
 /* Is the call made once more in the reverse? It must find its arguments as they were. */
-static bool is_made_again(Tr *t, const AdFunc *callee, const Inst *call) {
-    bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
+static bool is_made_again(Tr *t, AdFunc *callee, const Inst *call) {
+    bool again = inst_has(call, INST_AGAIN) || is_to_be_recomputed(t, callee);
     for (int i = 0; i < callee->leaves.count && again; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
         again = leaf->by_ref ? ad_is_stable(t->making, call->args[leaf->in], call)
