@@ -174,7 +174,7 @@ class Grids:
         strides = self.strides(sizes)
         if name == "out":
             strides = self.pick(strides, [math.prod(sizes[i + 1:]) for i in range(rank)])
-        start = self.pick(0, 400, 700, 701, SIZE - 1) if min(strides) < 0 else self.pick(0, 0, 1, 3, 400, 600)
+        start = self.pick(0, 400, 700, 701, SIZE - 1) if min(strides) < 0 else self.pick(0, 0, 1, 3, 400, 600, SIZE - 40)
         return Grid(name, kind, rank, memory, self.number(start), [self.number(size, 0.3) for size in sizes], [self.number(stride) for stride in strides])
 
     def flat(self, index):
@@ -242,7 +242,10 @@ class Grids:
         signed = kind.startswith("int")
         return self.pick(plain, plain, plain, f"for ({kind} {i} = {high}; {i}-- > 0;)", f"for ({kind} {i} = {high}; {i} > 0; {i}--)",
                          f"for ({kind} {i} = {high}; {i} >= 0; {i}--)" if signed else plain, f"for (int {i} = -1; {i} <= 1; {i}++)", f"for (int {i} = 0; {i} != {most}; {i}++)", f"for (uint {i} = 4294967294u; {i} != 2; {i}++)",
-                         f"for (int {i} = {most - 1}; {i} >= 0; {i} -= {self.pick(1, 2)})", f"for (int {i} = 0; {i} < {self.pick(6, 9, 9, 12)}; {i}++)")
+                         f"for (int {i} = {most - 1}; {i} >= 0; {i} -= {self.pick(1, 2)})", f"for (int {i} = 0; {i} < {self.pick(6, 9, 9, 12)}; {i}++)",
+                         f"for (int {i} = 0, {i}e = {self.pick(3, 6)}; {i} < {i}e; {i}++, {i}e{self.pick('--', ' -= 2')})", f"for (int {i} = 1; {i} < 9; {i} *= 2)", f"for (int {i} = {self.pick(6, 8)}; {i} > 0; {i} /= 2)",
+                         f"for (int {i} = 0; {i} < {most}; {i} += k + 1)", f"for ({kind} {i} = 0; {i} + 1 < {kind}({most}); {i}++)", f"for (uint {i} = {self.pick(2, 4)}; {i} != {self.pick('4294967295u', '4294967293u')}; {i}--)",
+                         f"for (int {i} = {self.pick(3, 4)}; {i} != {self.pick(-1, -2)}; {i}--)")
 
     def loop(self, depth, counters):
         i = f"i{len(counters)}"
@@ -252,7 +255,14 @@ class Grids:
             lines.insert(self.rng.randint(0, len(lines)), self.loop(depth - 1, inside))
         if self.chance(0.15):
             lines.insert(self.rng.randint(0, len(lines)), f"if ({self.test(inside)}) {self.pick('continue', 'continue', 'break')};")
-        return self.head(i, counters) + " {\n        " + "\n        ".join(lines) + "\n    }"
+        inside = " {\n        " + "\n        ".join(lines) + "\n    }"
+        if self.chance(0.06):
+            return f"{{ int {i} = {self.pick('0', '0', 'k', '2')}; do{inside} while (++{i} < {self.pick('3', 'k', 'min(w - x, 3)')}); }}"
+        return self.hint() + self.head(i, counters) + inside
+
+    def hint(self):
+        """What changes no number."""
+        return self.pick("[MaxIters(3)] ", "[Checkpoint(2)] ", "[ForceUnroll] ", "[loop] ") if self.chance(0.08) else ""
 
     def at(self):
         lines = [self.loop(self.pick(0, 1, 1, 1, 2), []) for _ in range(self.pick(1, 1, 2))]
@@ -260,7 +270,7 @@ class Grids:
             lines.insert(self.pick(0, len(lines)), self.statement([]))
         if self.chance(0.15):
             lines.insert(0, f"if ({self.test([])}) return {self.value([], 1)};")
-        mark = self.pick("", "", "", "[ForceInline] ", "[noinline] ")
+        mark = self.pick("", "", "", "[ForceInline] ", "[noinline] ", "[PreferRecompute] ", "[PreferCheckpoint] ")
         return f"{mark}[Differentiable] T at({self.params()}, int y, int x, T s) {{\n    T sum = 0, u = s;\n    T t[4] = {{ s, 1, 0.5, 0 }};\n    " + "\n    ".join(lines) + "\n    return sum * 0.5 + u * t[1] * 0.125;\n}\n"
 
     def params(self):
@@ -295,7 +305,7 @@ class Grids:
             if out.kind != "buffer" and not once and self.chance(0.5):
                 body = f"{out.name}[{', '.join(place)}] = {call};"
         mark = self.pick("", "", "[ForceInline] ", "[noinline] ")
-        return f"{mark}[Differentiable] T all({self.params()}) {{\n    T sum = 0, s = 0.75;\n    {self.rows(body)}\n    return sum;\n}}\n"
+        return f"{mark}[Differentiable] T all({self.params()}) {{\n    T sum = 0, s = 0.75;\n    {self.hint()}{self.rows(body)}\n    return sum;\n}}\n"
 
     def kernel(self):
         """Adds up the same gradient, a thread for each element, where `all` does nothing else."""
