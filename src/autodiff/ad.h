@@ -84,7 +84,8 @@ typedef enum AdFact {
     AD_effects,     /* beyond its parameters: output, buffers, globals */
     AD_disturbs,    /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_reads,       /* it reads numbers that are neither its own nor those of its parameters, nor constants */
-    AD_looks_back,  /* a backward derivative of the user reads by a pointer, and not in its counterpart */
+    AD_looks_around, /* it reads what others may write: neither its own, nor what it is given, nor what stays */
+    AD_looks_back,   /* a backward derivative of the user reads by a pointer, and not in its counterpart */
     AD_fact_count
 } AdFact;
 typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;

@@ -106,6 +106,12 @@ static bool reads_elsewhere(Ad *ad, const Inst *inst) {
     return !is_global || root->inst->global->kind != GLOBAL_const;
 }
 
+static bool looks_around(const Inst *inst) {
+    if (!op_has(inst->op, OP_READS)) return false;
+    Val *from = inst->args[op_has(inst->op, OP_TWO_OBJECTS) ? 1 : 0];
+    return !ad_is_object(from) && !ad_is_steady(ir_root(from), false);
+}
+
 /* A derivative that is used as a constant; NULL: it is no call of one. It may be made later, as it may need
  * what is being made now: nobody looks at its body. */
 static Func *constant_derivative(Ad *ad, const Inst *call) {
@@ -389,16 +395,18 @@ static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
 
 static void search_inst(void *user, Inst *inst) {
     Search *search = user;
-    bool effects = search->fact == AD_effects || search->fact == AD_disturbs;
+    bool effects = search->fact == AD_effects || search->fact == AD_disturbs,
+         reads = search->fact == AD_reads || search->fact == AD_looks_around;
     search->found |= effects && has_own_effect(inst);
     search->found |= search->fact == AD_reads && reads_elsewhere(search->ad, inst);
+    search->found |= search->fact == AD_looks_around && looks_around(inst);
     if (inst->op != OP_call || search->found) return;
     Func *constant = constant_derivative(search->ad, inst);
     if (constant) {
-        search->found = (effects || search->fact == AD_reads) && ad_reaches_elsewhere(search->ad, constant);
+        search->found = (effects || reads) && ad_reaches_elsewhere(search->ad, constant);
         return;
     }
-    if (search->fact == AD_effects || search->fact == AD_reads) {
+    if (search->fact == AD_effects || reads) {
         search_body(search, ad_func(search->ad, inst->callee));
         search_body(search, substitute_of(search->ad, inst));
         return;

@@ -12,6 +12,7 @@ typedef struct Tr {
     Ad *ad;
     Making *making;
     Untaken *untaken;
+    bool takes; /* the loop at work reads derivatives in memory */
 } Tr;
 
 /* Adjoints so far, of values in and outside the region at work. */
@@ -276,6 +277,7 @@ typedef struct BackLoop {
     Builder b; /* at its end */
     Adjoints inner;
     Captured captured;
+    bool takes; /* LoopHints.takes */
 } BackLoop;
 
 static Val **values_for(Tr *t, const Inst *inst) {
@@ -336,6 +338,7 @@ static ValVec end_body(Tr *t, BackLoop *x) {
 static Inst *close_loop(Tr *t, const BackLoop *x, Builder *b, const ValVec *args) {
     Inst *reverse = build_inst(b, OP_loop, args->at, args->count, 0, 2);
     reverse->hints.back = true;
+    reverse->hints.takes = x->takes;
     reverse->regions[1] = x->body;
     x->body->owner = reverse;
     Region *cond = reverse->regions[0];
@@ -356,7 +359,12 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     x.starts = values_for(t, inst), x.bars = values_for(t, inst), x.nexts = values_for(t, inst);
     for (int i = 0; i < n; i++) x.starts[i] = take_out(t, adj, inst->results[i]);
     begin_body(t, &x);
-    if (!reverse_body(t, &x)) {
+    bool outer = t->takes;
+    t->takes = false;
+    bool is_idle = !reverse_body(t, &x);
+    x.takes = t->takes;
+    t->takes |= outer;
+    if (is_idle) {
         x.info->it = NULL;
         for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], x.starts[i]);
         return;
@@ -542,9 +550,16 @@ static bool leads_to_object(Ad *ad, const Leaf *leaf, const Inst *call) {
     return objects.count > 0;
 }
 
+/* The program says so of the function, and memory is as it was. What has effects does them again, and finds
+ * its own. */
+static bool is_to_be_recomputed(Tr *t, AdFunc *callee) {
+    if (!callee->source || !(callee->source->flags & FUNC_RECOMPUTE)) return false;
+    return t->making->steady || ad_has(t->ad, callee, AD_effects) || !ad_has(t->ad, callee, AD_looks_around);
+}
+
 /* Is the call made once more in the reverse? It must find its arguments as they were. */
-static bool is_made_again(Tr *t, const AdFunc *callee, const Inst *call) {
-    bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
+static bool is_made_again(Tr *t, AdFunc *callee, const Inst *call) {
+    bool again = inst_has(call, INST_AGAIN) || is_to_be_recomputed(t, callee);
     for (int i = 0; i < callee->leaves.count && again; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
         again = leaf->by_ref ? ad_is_stable(t->making, call->args[leaf->in], call)
@@ -626,6 +641,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     x.inputs = ad_by_leaf(t->ad, callee, &tangent->params, AS_differential, inst->args);
     x.adjoints = ad_by_leaf(t->ad, callee, &tangent->results, AS_differential, adjoints);
     if (!matters(&x) && !ad_gives_references(&callee->leaves)) return;
+    t->takes |= ad_is_sink(t->ad, &note->plan);
     if (note->plan.kind == CALL_custom) t_custom(&x, adj, inst);
     else t_derived(&x, adj, inst);
 }
@@ -685,7 +701,7 @@ static void return_adjoints(Tr *t, Builder *b, const Adjoints *adj) {
 }
 
 void ad_transpose(Ad *ad, Making *making) {
-    Tr t = {ad, making, ad_untaken(ad, making)};
+    Tr t = {.ad = ad, .making = making, .untaken = ad_untaken(ad, making)};
     making->reversed = region_new(making->linear.func, NULL);
     Builder b = build_at_end(making->reversed);
     Adjoints adj = {0};

@@ -380,7 +380,7 @@ FuncSig derived_signature(Checker *c, Decl *decl, const Subst *subst, bool bound
 bool refuse_open_derivative(Checker *c, Loc loc, Decl *decl, const Subst *subst);
 
 /* ---- convert.c */
-enum { COST_none = -1, COST_splat = 2, COST_any_type = 10, COST_interface = 50 };
+enum { COST_none = -1, COST_lane = 1, COST_splat = 2, COST_any_type = 10, COST_interface = 50 };
 int conversion_cost(Env *env, const Expr *from, const Type *to); /* implicit; COST_none: impossible */
 int type_conversion_cost(Env *env, const Type *from, const Type *to);
 bool type_converts(Env *env, const Type *from, const Type *to); /* implicitly, in whatever way */

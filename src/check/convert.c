@@ -97,8 +97,9 @@ static int numeric_cost(const Type *from, const Type *to) {
         int cost = element_cost(from, to->args[0]);
         return cost < 0 ? cost : cost + COST_splat;
     }
-    if (is_one_lane(from) && type_is_scalar(to)) return element_cost(from->args[0], to);
-    return COST_none;
+    if (!is_one_lane(from) || !type_is_scalar(to)) return COST_none;
+    int cost = element_cost(from->args[0], to);
+    return cost < 0 ? cost : cost + COST_lane;
 }
 
 /* ---- the other types */

@@ -155,6 +155,7 @@ typedef struct LoopHints {
     bool ways; /* a round goes the way of the one before, as a rule (opt/ways.c) */
     bool written; /* it is about to be written out (opt/written.c) */
     bool back;    /* autodiff made it, and all in it, of a loop */
+    bool takes;   /* ... and it reads derivatives in memory: those of what the loop stored there */
 } LoopHints;
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the

@@ -469,6 +469,7 @@ static LoopHints parse_hints(Parser *p) {
     hints.few = accept(p, "few");
     hints.wide = accept(p, "wide");
     hints.ways = accept(p, "ways");
+    hints.takes = accept(p, "takes");
     return hints;
 }
 

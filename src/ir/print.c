@@ -394,6 +394,7 @@ static void add_hints(Printer *p, LoopHints hints) {
     if (hints.few) text_printf(p->out, " few");
     if (hints.wide) text_printf(p->out, " wide");
     if (hints.ways) text_printf(p->out, " ways");
+    if (hints.takes) text_printf(p->out, " takes");
 }
 
 static void print_loop(Printer *p, const Inst *inst) {

@@ -353,10 +353,11 @@ static bool have_tapes_both(const Apart *apart, const Access *a) {
 }
 
 /* One adds to a derivative, and the other reads what the function itself has: in functions that autodiff has
- * made. */
+ * made, but for loops that read derivatives, too. */
 static bool is_beside_derivative(const Apart *apart, const Access *a, const Access *b) {
     bool adds = inst_has(a->inst, INST_FREE) || inst_has(b->inst, INST_FREE);
-    return apart->lanes->rounds->is_derivative && adds && !(a->writes && b->writes);
+    const Rounds *rounds = apart->lanes->rounds;
+    return rounds->is_derivative && !rounds->loop->hints.takes && adds && !(a->writes && b->writes);
 }
 
 static bool are_apart(Apart *apart, const Access *a, const Access *b) {

@@ -320,12 +320,14 @@ static bool ends_by_counting(const Inst *loop) {
     return condition && condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &test);
 }
 
-/* Loops that have no rounds use nothing. */
+/* Loops that have no rounds use nothing. One that goes to another number, and not below it, is not such
+ * where it begins above: it goes around. */
 static void unless_empty(Nest *n) {
-    for (int i = 0; i < n->ncounters; i++)
-        n->safe =
-            range_binary(n, OP_or, n->safe,
-                         range_binary(n, OP_lt, n->counters[i].between.high, n->counters[i].between.low));
+    for (int i = 0; i < n->ncounters; i++) {
+        const Between *between = &n->counters[i].between;
+        if (n->counters[i].begins) continue;
+        n->safe = range_binary(n, OP_or, n->safe, range_binary(n, OP_lt, between->high, between->low));
+    }
 }
 
 /* Counters are those of the loops around it, the outermost first. */

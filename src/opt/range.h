@@ -56,6 +56,7 @@ typedef struct Counter {
     Val *size;      /* of a step, int64; NULL: not always the same */
     bool varies;    /* so do low and high, which else are what the span says */
     bool ends_loop; /* nothing else does */
+    bool begins;    /* there is a round, whatever low and high are: that these are in order is required */
     Bound low, high;
 } Counter;
 

@@ -348,6 +348,7 @@ static bool join(Nest *n, const Counter *c) {
         other->between.low = range_binary(n, OP_max, other->between.low, c->between.low);
         other->between.high = range_binary(n, OP_min, other->between.high, c->between.high);
         other->whole = other->between;
+        other->begins |= c->begins;
         return true;
     }
     return false;
@@ -373,7 +374,8 @@ static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, const S
                  .step = stride->is_even ? stride->known : 0,
                  .size = size_of(n, stride, test->up),
                  .varies = bound_varies(&from) || bound_varies(&to),
-                 .ends_loop = ending->is_alone && begin == first && last == limit};
+                 .ends_loop = ending->is_alone && begin == first && last == limit,
+                 .begins = ending->begins};
     if (c.varies && ending->begins) return false;
     Bound end = moved(n, to, range_number(n, test->or_equal ? 0 : test->up ? -1 : 1));
     c.low = test->up ? from : end;

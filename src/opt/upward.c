@@ -13,7 +13,8 @@
  * Sums in memory (what is read, added to in any order and put back, or atomic operations whose result nobody
  * uses) have no order either. In what autodiff has made those in buffers go to derivatives, while
  * what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer
- * stays as it is.
+ * stays as it is, and so does one that reads derivatives of what was stored (LoopHints.takes): these may be
+ * what it adds to, under another name.
  *
  * Loops around loops are turned as well, for the sake of those inside: LLVM tests before the outer one
  * whether what the inner one reads and writes might be the same memory, but only if it counts up. */
@@ -196,15 +197,15 @@ static bool are_apart(const Object *a, const Object *b) {
 static bool has_numbers(const Type *array) { return type_is_scalar(array->args[0]); }
 
 /* Two sums, or one in a buffer and what is read from another. */
-static bool is_beside_sum(const Access *a, const Access *b) {
+static bool is_beside_sum(const Rounds *rounds, const Access *a, const Access *b) {
     if (a->sums && b->sums) return true;
-    if (!a->buffer || !b->buffer || !(a->sums || b->sums)) return false;
+    if (!a->buffer || !b->buffer || !(a->sums || b->sums) || rounds->loop->hints.takes) return false;
     return a->buffer != b->buffer && !(a->writes && b->writes);
 }
 
 /* Does each round have its own part of both? */
-static bool is_parted(const Access *a, const Access *b) {
-    if (are_apart(&a->object, &b->object) || is_beside_sum(a, b)) return true;
+static bool is_parted(const Rounds *rounds, const Access *a, const Access *b) {
+    if (are_apart(&a->object, &b->object) || is_beside_sum(rounds, a, b)) return true;
     if (!a->whole || !b->whole) return false;
     return a->whole == b->whole || (has_numbers(a->whole) && has_numbers(b->whole));
 }
@@ -212,7 +213,7 @@ static bool is_parted(const Access *a, const Access *b) {
 static bool are_independent(const Rounds *rounds) {
     for (int i = 0; i < rounds->naccesses; i++)
         for (int k = 0; k < rounds->naccesses && rounds->accesses[i].writes; k++)
-            if (!is_parted(&rounds->accesses[i], &rounds->accesses[k])) return false;
+            if (!is_parted(rounds, &rounds->accesses[i], &rounds->accesses[k])) return false;
     return true;
 }
 

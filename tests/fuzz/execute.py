@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from served import Served
+import grids
 import items
 from harness import BUFFER_SIZE, BUFFERS, FAILURES, kernel_text, module_text
 
@@ -37,10 +38,14 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "loops": ("-O2 --interpret", True),     # over items (items.py), one round at a time and several at once
     "loops code": ("-O2 --fp=strict", False),
     "loops C": ("-O3 --fp=strict", False),
+    "grids": ("-O2 --interpret", True),     # gradients over grids (grids.py), in loops and in kernels on several threads
+    "grids code": ("-O2", False),
+    "grids C": ("-O3", False),
 }
 LANES = ("lanes", "lanes code")
 REFUSED = ("error E5024",)      # with a message that says what to do: references on tapes
 LOOPS = ("loops", "loops code", "loops C")
+GRIDS = ("grids", "grids code", "grids C")
 WIDTHS = (4, 16)
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
 C_ERRORS = ["unused", "uninitialized", "parentheses", "return-type", "implicit-function-declaration", "int-conversion", "sign-compare",
@@ -77,6 +82,8 @@ class Executor:
             return {number: self.run_lanes(program, way) for number, program in programs.items()}
         if way in LOOPS:
             return {number: self.run_loops(program, way) for number, program in programs.items()}
+        if way in GRIDS:
+            return {number: self.run_grids(program, way) for number, program in programs.items()}
         output, failure, detail = self.execute(module_text(programs, self.samples), way, len(programs))
         results = {}
         for line in output.splitlines():
@@ -154,6 +161,53 @@ class Executor:
             result.good += "rounds at once" in remarks
         return result
 
+    def run_grids(self, program, way):
+        """All of it without optimisations, which must agree with differences; then with several rounds and threads at once, or through C: good are runs
+        that agree."""
+        plain = ["-O0", "--interpret", "--lanes", "1"]
+        one, failure, detail = self.run_grid(program, plain, grids.SERIAL)
+        wrong = failure or program.fault([float(word) for word in one.split()])
+        if wrong:
+            return Result(f"{way}: {wrong}", detail)
+        if way == "grids C":
+            several, failure, detail = self.run_grids_through_c(program)
+            wrong = None if failure else grids.difference(one, several, program.single)
+            return Result(f"{way}: {failure or 'another result'}", wrong or detail) if failure or wrong else Result(good=1)
+        result = Result()
+        for entries in (grids.SERIAL, program.kernel_runs()):
+            if entries is not grids.SERIAL:
+                one, failure, detail = self.run_grid(program, plain, grids.KERNEL)
+            for number, width in enumerate((1, *WIDTHS) if entries and not failure else ()):
+                options = [*WAYS[way][0].split(), "--lanes", str(width), "--threads", str((1, 3, 2)[number])]
+                several, failure, detail = self.run_grid(program, options, entries)
+                wrong = None if failure else grids.difference(one, several, program.single)
+                if failure or wrong:
+                    break
+                result.good += 1
+            if failure or wrong:
+                return Result(f"{way}: {' '.join(name for name, _ in entries or [])}, {width} lanes: {failure or 'another result'}", wrong or detail)
+        return result
+
+    def run_grid(self, program, options, entries):
+        """What is in the buffers in the end, the kind of its failure or None, what is said about that."""
+        path = self.folder / f"m{next(self.numbers) % 4096}.slang"
+        path.write_text(program.text)
+        command = [self.slope, "run", "-w", *options, *program.options(entries), path]
+        try:
+            return self.finish(subprocess.run(command, capture_output=True, timeout=5 * self.seconds, preexec_fn=limit_memory))
+        except subprocess.TimeoutExpired:
+            return "", "takes too long", ""
+
+    def run_grids_through_c(self, program):
+        path = self.folder / f"m{next(self.numbers) % 4096}.slang"
+        path.write_text(program.text)
+        options = ["-w", *WAYS["grids C"][0].split(), "-f", "main", str(path)]
+        try:
+            done = self.run_through_c(path, options, 5 * self.seconds, program.bytes(), [*C_COMPILER, "-O3"], program.set)
+        except subprocess.TimeoutExpired:
+            return "", "takes too long", ""
+        return (program.as_printed(done.stdout) if done.returncode == 0 else "", *self.finish(done)[1:])
+
     def run_kernel(self, text, size, way, width):
         return self.run_bound(text, [*WAYS[way][0].split(), "--lanes", str(width)], {"found": size})
 
@@ -169,8 +223,8 @@ class Executor:
             return "", "takes too long", "", ""
         return (*self.finish(done), done.stderr.decode(errors="replace"))
 
-    def run_through_c(self, path, options, seconds, sizes=None, compiler=C_COMPILER):
-        """As C, with a main of its own that gives it its buffers, and writes their bytes if it is told their sizes: bytes, elements."""
+    def run_through_c(self, path, options, seconds, sizes=None, compiler=C_COMPILER, numbers=None):
+        """As C, with a main of its own that gives it its buffers, and uniform numbers, and writes their bytes if it is told their sizes: bytes, elements."""
         code, main, program = path.with_suffix(".c"), path.with_suffix(".main.c"), path.with_suffix(".exe")
         made = subprocess.run([self.slope, "build", "-target", "c", "-o", code, *options], capture_output=True, timeout=seconds)
         if made.returncode:
@@ -179,6 +233,7 @@ class Executor:
         memory = "".join(f"__attribute__((unused)) static double memory_{name}[{size // 8}];\n" for name, (size, _) in given.items())
         bind = "".join(f"    {name}.data = (void *)memory_{name};\n    {name}.count = {count};\n" for name, (_, count) in given.items()
                        if re.search(rf"^Buffer_\w+ {name};", text, re.MULTILINE))
+        bind += "".join(f"    {name} = {value};\n" for name, value in (numbers or {}).items() if re.search(rf"^int32_t {name};", text, re.MULTILINE))
         show = "".join(f"    fwrite(memory_{name}, 1, sizeof memory_{name}, stdout);\n" for name in sizes or ())
         main.write_text(f"#include <stdio.h>\n#define main program\n#include \"{code.name}\"\n#undef main\n\n{memory}\nint main(void) {{\n"
                         f"{bind}    int status = program();\n{show}    return status;\n}}\n")

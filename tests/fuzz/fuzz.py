@@ -7,7 +7,8 @@ Every program is a function with what it needs: types, helpers, custom derivativ
 of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). All
 are interpreted without optimisation; a share of them is run again, with Slope's own optimisations, and a smaller share as
 machine code of some level or through C, and must give the same. To each batch comes a program with loops over items (items.py), of which
-several rounds are done at once, or which goes through C. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
+several rounds are done at once, or which goes through C, and one with gradients over grids (grids.py), which is compared with differences, and run with
+several rounds and threads at once. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
 its seed and its command. The same seed gives the same programs.
 
 Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
@@ -27,14 +28,15 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
-from execute import LANES, LOOPS, WAYS, Executor, Result
+from execute import GRIDS, LANES, LOOPS, WAYS, Executor, Result
 from generate import Generator
+from grids import SERIAL, Grids
 from harness import kernel_text, module_text
 from items import Items, MEMORY, program_text
 from shrink import shrink
 
 BATCH = 24
-ALONE = ("GPU", *LANES, *LOOPS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
+ALONE = ("GPU", *LANES, *LOOPS, *GRIDS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: it takes too many steps", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
@@ -77,6 +79,8 @@ class Fuzz:
 
     def run_batch(self, first, count):
         programs, features = {}, []
+        if self.options.only in GRIDS:
+            return self.run_only({seed: Grids(seed).program() for seed in range(first, first + count)})
         for seed in range(first, first + count):
             generator = Items(seed) if self.options.only in LOOPS else Generator(seed)
             programs[seed] = generator.program()
@@ -90,6 +94,7 @@ class Fuzz:
             if compared.failure and not results[seed].failure:
                 results[seed] = compared
         self.run_loops(first)
+        self.run_grids(first)
         with self.lock:
             self.features.update(features)
             self.counts["again"] += len(chosen)
@@ -104,6 +109,13 @@ class Fuzz:
         result = self.executor.run({0: program}, "loops C" if through_c else "loops")[0]
         if result.failure:
             self.keep(seed, program, result)
+
+    def run_grids(self, seed):
+        program = Grids(seed).program()
+        way = random.Random(seed).choices(GRIDS, [88, 6, 6])[0]
+        result = self.executor.run({0: program}, way)[0]
+        if result.failure:
+            self.keep_grids(seed, program, way, result)
 
     def run_only(self, programs):
         """In one way alone; what fails is told, not made small."""
@@ -201,6 +213,16 @@ class Fuzz:
                         f"// {command.format(path.name)}\n{text}")
         with self.lock:
             print(f"    made small: {path}", flush=True)
+
+    def keep_grids(self, seed, program, way, result):
+        """As it is."""
+        with self.lock:
+            self.kinds[result.failure].append(seed)
+            print(f"seed {seed}: {result.failure} {result.detail.strip()}", flush=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"grids-{seed}.slang"
+        path.write_text(f"// {result.failure}\n// tests/fuzz/fuzz.py --only '{way}' --seed {seed} --count 1\n"
+                        f"// slope run -w {path.name} {WAYS[way][0]} {' '.join(program.options(SERIAL))}\n{program.text}")
 
     # ---- the whole
 

@@ -5,6 +5,7 @@ What the check is for must make it fail: each way in which a derivative can be w
 is wrong in that way.
 """
 import argparse
+import itertools
 import subprocess
 import sys
 import unittest
@@ -17,6 +18,7 @@ import items
 from execute import Executor
 from fuzz import OTHER_WAYS, compare_ways, way_of
 from generate import Generator
+from grids import Grids
 from harness import module_text
 from shrink import shrink
 from tree import INT, REAL, Function, Node, Param, Program, Struct, Field, Text, Writer, is_sound
@@ -73,6 +75,7 @@ class GeneratorTest(unittest.TestCase):
         for seed in range(40):
             texts = {module_text({seed: Generator(seed).program()}) for _ in range(2)}
             self.assertEqual(len(texts), 1)
+            self.assertEqual(Grids(seed).program().text, Grids(seed).program().text)
 
     def test_programs_are_sound(self):
         for seed in range(200):
@@ -178,6 +181,13 @@ class CheckTest(unittest.TestCase):
         self.assertIsNone(compare_ways(tested, plain, other, "code -O1").failure)
         self.assertEqual(way_of("passes: another result"), "passes")
         self.assertEqual(way_of("backward mode is wrong"), "plain")
+
+    def test_a_wrong_gradient_over_grids_is_seen(self):
+        programs = (Grids(seed).program() for seed in itertools.count())
+        tested = next(p for p in programs if not (p.single or p.odd or p.is_once))
+        self.assertIsNone(self.executor.run({0: tested}, "grids")[0].failure)
+        tested.text = tested.text.replace("return sum * 0.5", "return detach(sum) * 0.5")
+        self.assertEqual(self.executor.run({0: tested}, "grids")[0].failure, "grids: the forward mode is wrong")
 
     def test_a_tape_left_open_is_seen(self):
         text = "func @main() {\n  %tape = tape_open\n  return\n}\n"
