@@ -440,6 +440,7 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 #define QUICKLY         "slope-quickly"
 #define ROUNDS_ALONE    "slope-rounds-alone"
 #define AS_IT_IS        "slope-as-it-is"
+#define WHOLE_REGISTERS "slope-whole-registers" /* vectors of 512 bits are asked for */
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);
