@@ -159,6 +159,79 @@ int emit_rounds_at_once(const Reached *reached, const Inst *loop) {
     return rounds ? *rounds : 1;
 }
 
+/* ---- rounds that fill a register */
+
+static bool is_counter(const Inst *loop, const Val *index) {
+    int64_t step;
+    index = val_unconverted(index);
+    return index->kind == VAL_param && index->region->owner == loop && loop_step(loop, index->index, &step) &&
+           step == 1;
+}
+
+static bool is_from_outside(const Inst *loop, const Val *v) {
+    if (v->kind == VAL_const) return true;
+    const Region *region = v->kind == VAL_inst ? v->inst->parent : v->region;
+    return region->owner != loop;
+}
+
+/* A counter, or so much more. A stride that is not known here is taken for one, as a tensor's last mostly is. */
+static bool goes_up(const Inst *loop, const Val *index) {
+    index = val_unconverted(index);
+    if (is_counter(loop, index)) return true;
+    if (index->kind != VAL_inst || is_from_outside(loop, index)) return false;
+    const Inst *inst = index->inst;
+    if (inst->op != OP_add && inst->op != OP_mul) return false;
+    const Val *a = inst_operand(inst, 0), *b = inst_operand(inst, 1);
+    const Val *fixed = is_from_outside(loop, a) ? a : b, *other = fixed == a ? b : a;
+    bool is_known = inst->op == OP_mul && val_is_const(fixed);
+    return is_from_outside(loop, fixed) && !is_known && goes_up(loop, other);
+}
+
+/* What rounds read and write lies side by side, and nothing else is done but arithmetic. */
+static bool is_of_row(const Inst *loop, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_buffer_elem:
+        if (!inst_has(inst, INST_UNCHECKED)) return false; /* fall through */
+    case OP_elem:
+        return type_is_float(ir_target(inst->results[0]->type)) && goes_up(loop, inst_operand(inst, 1));
+    case OP_tape_load: /* fall through */
+    case OP_tape_store: return goes_up(loop, inst_operand(inst, 1));
+    case OP_store: return !is_from_outside(loop, inst_operand(inst, 0));
+    case OP_load: /* fall through */
+    case OP_yield: return true;
+    default: return op_has(inst->op, OP_PURE) && inst->op != OP_field;
+    }
+}
+
+typedef struct RowOf {
+    int bits;     /* of a number */
+    bool is_long; /* what is done with one */
+} RowOf;
+
+static bool find_row(const Inst *loop, RowOf *row) {
+    for (const Inst *inst = loop->regions[1]->first; inst; inst = inst->next) {
+        if (inst->nregions || !is_of_row(loop, inst)) return false;
+        row->is_long |= op_is_quotient_or_root(inst->op) || op_is_elementary(inst->op);
+        for (int i = 0; i < inst->nresults; i++) {
+            const Type *type = inst->results[i]->type;
+            int bits = type_is_float(type) ? (int)type_bits(type) : 0;
+            row->bits = bits > row->bits ? bits : row->bits;
+        }
+    }
+    return row->is_long;
+}
+
+int emit_rounds_that_fill(const Inst *loop, int bytes) {
+    enum { WIDE = 64, FEW_ROUNDS = 16, MOST_ROUNDS_HERE = 64 };
+    int64_t rounds = rounds_of(loop);
+    RowOf row = {0};
+    if (bytes < WIDE || loop->nregions != 2 || rounds > MOST_ROUNDS_HERE || has_order(loop)) return 1;
+    if (!find_row(loop, &row)) return 1;
+    int count = bytes * 8 / row.bits;
+    bool leaves_none = rounds < FEW_ROUNDS || rounds % count == 0;
+    return leaves_none && rounds > count / 2 ? count : 1;
+}
+
 /* ---- which functions have some */
 
 static bool is_nest(const void *reached, const Inst *inst) {

@@ -153,6 +153,10 @@ typedef enum Unrolling { UNROLL_freely, UNROLL_as_vectors, UNROLL_never } Unroll
 Unrolling emit_unrolling(const Inst *loop, bool has_short_vectors);
 /* Of a loop whose rounds are best done so (ir/atonce.c); else 1. */
 int emit_rounds_at_once(const Reached *reached, const Inst *loop);
+/* How many rounds of a short loop of elementary functions, quotients or roots of rows fill a register of so
+ * many bytes. Of registers of 512 bits LLVM would fill halves: what else a function does is not faster with
+ * all of them as a rule, but a call is. 1: no such loop, or it would leave some rounds to be done one by one. */
+int emit_rounds_that_fill(const Inst *loop, int bytes);
 
 /* ---- beside.c */
 void reach_beside(Reached *reached);

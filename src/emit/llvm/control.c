@@ -247,6 +247,17 @@ static void wish_for_vectors(Emitter *e, LLVMValueRef branch) {
     set_wishes(e, branch, wishes, 2);
 }
 
+/* So many rounds at once. If they leave none over, nothing is written out before: vectors with room would be
+ * read and written under a mask, and what little a round does may be better off in smaller ones. */
+static void wish_for_whole_register(Emitter *e, LLVMValueRef branch, const Inst *loop, int rounds) {
+    LLVMMetadataRef ends = wish_of(e, "llvm.loop.mustprogress", NULL);
+    LLVMMetadataRef wishes[] = {
+        wish_of(e, "llvm.loop.vectorize.width", LLVMValueAsMetadata(emit_i32(e, rounds))),
+        wish_of(e, "llvm.loop.unroll.disable", NULL), wish_of(e, "llvm.loop.vectorize.followup_all", ends)};
+    set_wishes(e, branch, wishes, loop_most_trips(loop) % rounds == 0 ? 3 : 1);
+    emit_string_attribute(e, e->at->function, WHOLE_REGISTERS, "");
+}
+
 /* The copy of a loop for indices that are out of range, what does the rounds that others have left and what
  * does little beside others is neither unrolled nor vectorised, which would take as long as for the other
  * one; nests of short loops over arrays are written out. */
@@ -264,6 +275,8 @@ static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     else if (branch && in_a_row > 1) emit_wish(e, branch, "llvm.loop.unroll.count", in_a_row);
     else if (branch && unrolling == UNROLL_never) emit_wish(e, branch, "llvm.loop.unroll.disable", 0);
     else if (branch && unrolling == UNROLL_as_vectors) wish_for_vectors(e, branch);
+    else if (branch && !e->device && emit_rounds_that_fill(loop->inst, e->habits.row) > 1)
+        wish_for_whole_register(e, branch, loop->inst, emit_rounds_that_fill(loop->inst, e->habits.row));
 #if defined(__aarch64__)
     else if (branch && !e->device && emit_rounds_at_once(&e->reached, loop->inst) > 1)
         emit_wish(e, branch, "llvm.loop.vectorize.width", emit_rounds_at_once(&e->reached, loop->inst));

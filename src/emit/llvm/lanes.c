@@ -10,6 +10,8 @@
  *
  *   call float @llvm.exp.f32(float %x) "vector-function-abi-variant"="_ZGV_LLVM_N8v_llvm.exp.f32(_ZGVdN8v_expf)"
  *
+ * Some are our own, of this module, and computed in place (emit_exponential).
+ *
  * On arm64 they are looked for when code is made, and only for code that runs at once: a file must not depend
  * on what is installed here. They are less accurate than the scalar ones, by up to 4 units in the last place
  * (docs/accuracy.md), hence at -O3 only. */
@@ -135,6 +137,32 @@ static LLVMValueRef declare(Emitter *e, Version version, int nargs) {
     return function;
 }
 
+/* e^x of doubles takes 3 times as long by the C library, of floats 1.5 times. */
+static bool is_own(const Emitter *e, const char *library, Version version) {
+    return strcmp(library, "exp") == 0 && emit_has_exponential(e, version.type);
+}
+
+/* Calls are made of it like any other function for vectors, and then replaced by what it does: it is there
+ * for that alone. */
+static LLVMValueRef define_exponential(Emitter *e, Version version) {
+    const char *name = format_text(&e->arena, "slope.exp%s.%u",
+                                   LLVMGetElementType(version.type) == e->f32 ? "f" : "", version.lanes);
+    LLVMValueRef function = LLVMGetNamedFunction(e->llvm, name);
+    if (function) return function;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(e->builder);
+    function = emit_external(e, name, version.type, &version.type, 1,
+                             "nounwind willreturn memory nofree alwaysinline");
+    LLVMSetLinkage(function, LLVMAvailableExternallyLinkage);
+    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, function, ""));
+    LLVMSetCurrentDebugLocation2(e->builder, NULL);
+    LLVMBuildRet(e->builder, emit_exponential(e, LLVMGetParam(function, 0)));
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    LLVMSetCurrentDebugLocation2(e->builder, place);
+    vec_push(&e->arena, &e->kept, function);
+    return function;
+}
+
 static bool applies(Emitter *e, const char *library, LLVMTypeRef real) {
     return is_available && e->options->level >= 3 && (real == e->f32 || real == e->f64) && has_lanes(library);
 }
@@ -149,7 +177,10 @@ void emit_lanes(Emitter *e, LLVMValueRef call, const char *library) {
     for (int kind = 0; kind < KINDS; kind++) {
         if (!is_usable(e, kind)) continue;
         Version version = version_of(e, kind, library, real, nargs);
-        declare(e, version, nargs);
+        /* In a loop, whose rounds wait for each other as a rule, that of floats is no better. */
+        if (real == e->f64 && is_own(e, library, version))
+            version.name = LLVMGetValueName(define_exponential(e, version));
+        else declare(e, version, nargs);
         text_printf(&variants, "%s_ZGV_LLVM_N%u%s_%s(%s)", variants.len ? "," : "", version.lanes,
                     nargs == 2 ? "vv" : "v", scalar, version.name);
     }
@@ -192,15 +223,19 @@ static bool choose_version(Emitter *e, const char *library, LLVMTypeRef type, in
     return found;
 }
 
+static LLVMValueRef chosen_function(Emitter *e, const char *library, Version version, int nargs) {
+    LLVMTypeRef types[] = {version.type, version.type};
+    if (is_own(e, library, version)) return define_exponential(e, version);
+    e->calls_lanes = true;
+    return emit_external(e, version.name, version.type, types, nargs, "nounwind willreturn memory nofree");
+}
+
 LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs) {
     LLVMTypeRef type = LLVMTypeOf(args[0]), real = LLVMGetElementType(type);
     Version version = {0};
     if (e->options->level < 3 || (real != e->f32 && real != e->f64)) return NULL;
     if (!choose_version(e, library, type, nargs, &version)) return NULL;
-    LLVMTypeRef types[] = {version.type, version.type};
-    LLVMValueRef function =
-        emit_external(e, version.name, version.type, types, nargs, "nounwind willreturn memory nofree");
-    LLVMValueRef parts[64];
+    LLVMValueRef function = chosen_function(e, library, version, nargs), parts[64];
     unsigned nparts = LLVMGetVectorSize(type) / version.lanes;
     for (unsigned i = 0; i < nparts; i++) {
         LLVMValueRef some[2];
@@ -208,6 +243,5 @@ LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args
             some[k] = nparts == 1 ? args[k] : part_of(e, args[k], i * version.lanes, version.lanes);
         parts[i] = emit_call_external(e, function, some, nargs);
     }
-    e->calls_lanes = true;
     return emit_joined(e, parts, nparts);
 }

@@ -244,6 +244,9 @@ EmitFloats emit_floats(const Emitter *e); /* what they allow, here */
 
 /* ---- math.c */
 LLVMValueRef emit_math(Emitter *e, const Inst *inst);
+/* e^x of a vector, in place, within one unit in the last place; can it be done of one of this type? */
+bool emit_has_exponential(const Emitter *e, LLVMTypeRef vector);
+LLVMValueRef emit_exponential(Emitter *e, LLVMValueRef x);
 /* Of float and double; NVPTX has none that is exact. */
 LLVMValueRef emit_remainder(Emitter *e, LLVMValueRef a, LLVMValueRef b, const Type *shape);
 
@@ -437,6 +440,7 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 #define QUICKLY         "slope-quickly"
 #define ROUNDS_ALONE    "slope-rounds-alone"
 #define AS_IT_IS        "slope-as-it-is"
+#define WHOLE_REGISTERS "slope-whole-registers" /* vectors of 512 bits are asked for */
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

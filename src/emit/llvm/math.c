@@ -124,8 +124,12 @@ static const Exponential of_double = {6755399441055744.0,
                                       11,
                                       20};
 
-/* One less than e^x, for x not above zero. */
-static LLVMValueRef exponential_less_one(Floats p, LLVMValueRef x, const Exponential *by) {
+/* e^x is 2^whole * (1 + more). */
+typedef struct Power {
+    LLVMValueRef shifted, whole, more; /* shifted: whole, in its last bits */
+} Power;
+
+static Power power_of(Floats p, LLVMValueRef x, const Exponential *by) {
     LLVMBuilderRef b = p.e->builder;
     LLVMValueRef shifted = fused(p, x, number(p, 1.4426950408889634), number(p, by->shift));
     LLVMValueRef whole = LLVMBuildFSub(b, shifted, number(p, by->shift), ""),
@@ -133,10 +137,55 @@ static LLVMValueRef exponential_less_one(Floats p, LLVMValueRef x, const Exponen
     rest = fused(p, whole, number(p, -by->ln2[1]), rest);
     LLVMValueRef square = LLVMBuildFMul(b, rest, rest, "");
     LLVMValueRef more = fused(p, square, polynomial(p, rest, square, by->terms, by->count), rest);
-    LLVMValueRef bits = LLVMBuildBitCast(b, shifted, p.bits, "");
+    return (Power){shifted, whole, more};
+}
+
+/* One less than e^x, for x not above zero. */
+static LLVMValueRef exponential_less_one(Floats p, LLVMValueRef x, const Exponential *by) {
+    LLVMBuilderRef b = p.e->builder;
+    Power of = power_of(p, x, by);
+    LLVMValueRef bits = LLVMBuildBitCast(b, of.shifted, p.bits, "");
     bits = LLVMBuildAdd(b, bits, integer(p, by->bias - by->shift_bits), "");
     LLVMValueRef power = LLVMBuildBitCast(b, LLVMBuildShl(b, bits, integer(p, by->fraction), ""), p.type, "");
-    return fused(p, power, more, LLVMBuildFSub(b, power, number(p, 1), ""));
+    return fused(p, power, of.more, LLVMBuildFSub(b, power, number(p, 1), ""));
+}
+
+/* Not less and not more than these, or no number. */
+static LLVMValueRef within(Floats p, LLVMValueRef x, double least, double most) {
+    LLVMBuilderRef b = p.e->builder;
+    LLVMValueRef is_more = LLVMBuildFCmp(b, LLVMRealOGT, x, number(p, most), "");
+    x = LLVMBuildSelect(b, is_more, number(p, most), x, "");
+    LLVMValueRef is_less = LLVMBuildFCmp(b, LLVMRealOLT, x, number(p, least), "");
+    return LLVMBuildSelect(b, is_less, number(p, least), x, "");
+}
+
+/* Times 2^whole, which may be out of range: the product need not be, or becomes infinity, or zero. */
+static LLVMValueRef scaled(Floats p, LLVMValueRef x, LLVMValueRef whole) {
+    enum { AS_EVER = 4, WIDEST = 512 }; /* how it is rounded; bits */
+    bool is_float = LLVMGetElementType(p.type) == p.e->f32;
+    unsigned count = LLVMGetVectorSize(p.type), bits = count * (is_float ? 32 : 64);
+    LLVMTypeRef mask = count == 16 ? p.e->i16 : p.e->i8;
+    LLVMValueRef args[] = {x, whole, LLVMGetUndef(p.type), LLVMConstAllOnes(mask), emit_i32(p.e, AS_EVER)};
+    const char *name =
+        format_text(&p.e->arena, "llvm.x86.avx512.mask.scalef.%s.%u", is_float ? "ps" : "pd", bits);
+    return emit_intrinsic(p.e, name, NULL, 0, args, bits == WIDEST ? 5 : 4);
+}
+
+bool emit_has_exponential(const Emitter *e, LLVMTypeRef vector) {
+    unsigned bits = LLVMGetVectorSize(vector) * (LLVMGetElementType(vector) == e->f32 ? 32 : 64);
+    return (bits == 256 || bits == 512) && strstr(e->features, "+avx512vl") && e->options->level >= 3 &&
+           emit_floats(e) != EMIT_floats_strict;
+}
+
+LLVMValueRef emit_exponential(Emitter *e, LLVMValueRef x) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    bool is_float = LLVMGetElementType(type) == e->f32;
+    Types *types = e->module->types;
+    const Type *each = type_basic(types, is_float ? TYPE_float : TYPE_double);
+    Floats p = {e, type_vector(types, each, (int)LLVMGetVectorSize(type)), type, NULL};
+    x = within(p, x, is_float ? -104 : -750, is_float ? 89 : 710); /* beyond, it is zero or infinity */
+    Power of = power_of(p, x, is_float ? &of_float : &of_double);
+    return scaled(p, LLVMBuildFAdd(e->builder, of.more, number(p, 1), ""), of.whole);
 }
 
 /* The hyperbolic tangent takes a third of the time of a call so, and a loop with it can become vectors; it

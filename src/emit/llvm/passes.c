@@ -43,7 +43,8 @@ __attribute__((constructor)) static void set_limits(void) {
  * combined (5 %), and what there is for C++, coroutines, OpenMP, profiles. Functions have to be done before
  * and after they are inlined: done once, afterwards, loops over them that were vectors are not any more. At
  * the end of that, operands are put in order once more: what loops were before they were unrolled has new
- * neighbours. */
+ * neighbours. Functions for vectors that are our own (lanes.c) become a part of their callers once all calls
+ * of them are there. */
 static const char most[] =
     "globaldce,inferattrs,"
     "function<eager-inv>(simplifycfg,sroa<modify-cfg>,early-cse<>),"
@@ -68,7 +69,8 @@ static const char most[] =
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;"
     "sink-common-insts>)";
 static const char rest[] =
-    "function<eager-inv>(slp-vectorizer,vector-combine,loop-unroll<O3>,sroa<preserve-cfg>,infer-alignment,"
+    "function<eager-inv>(slp-vectorizer,vector-combine),always-inline,function<eager-inv>(loop-unroll<O3>,"
+    "sroa<preserve-cfg>,infer-alignment,"
     "loop-mssa(licm<allowspeculation>),loop-sink,instsimplify,div-rem-pairs,tailcallelim,"
     "simplifycfg<switch-range-to-icmp;speculate-unpredictables>),"
     "globaldce,constmerge";

@@ -221,6 +221,10 @@ static bool has_wide_vectors(LLVMValueRef function) {
     return false;
 }
 
+static bool is_called(LLVMValueRef function, const char *word) {
+    return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
+}
+
 /* Where LLVM makes vectors of 256 bits of loops although the processor has larger ones, as for Intel's, it
  * would still use those to read what lies in turns, unless it is told, as clang does, that a function has
  * none by itself; and beside such an instruction, that processor does half of all others. What lanes have
@@ -230,7 +234,8 @@ static void keep_vectors_narrow(LLVMModuleRef module) {
     LLVMAttributeRef narrow =
         LLVMCreateStringAttribute(LLVMGetModuleContext(module), legal_width, sizeof legal_width - 1, "0", 1);
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-        if (!LLVMIsDeclaration(f) && !has_wide_vectors(f)) LLVMAddAttributeAtIndex(f, of_function, narrow);
+        if (!LLVMIsDeclaration(f) && !is_called(f, WHOLE_REGISTERS) && !has_wide_vectors(f))
+            LLVMAddAttributeAtIndex(f, of_function, narrow);
 }
 
 /* The sanitizer looks at functions that ask for it, after all optimisations. */
@@ -246,10 +251,6 @@ static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
 
 static bool has_attribute(LLVMValueRef function, unsigned kind) {
     return LLVMGetEnumAttributeAtIndex(function, of_function, kind) != NULL;
-}
-
-static bool is_called(LLVMValueRef function, const char *word) {
-    return LLVMGetStringAttributeAtIndex(function, of_function, word, (unsigned)strlen(word)) != NULL;
 }
 
 static void take_back(LLVMModuleRef module, const char *attribute) {
