@@ -70,6 +70,9 @@ With `-O3`, which is the default, functions in loops may be computed for several
   *double -O3* show their errors where they differ.
 - Machine code computes `tanh` in place on arm64, and in double on x86-64, unless arithmetic is strict: it errs by at
   most 2.5, found with 20 million floats.
+- With AVX-512, machine code computes `exp` in place where several numbers are done at once, of floats in kernels with
+  `--lanes` alone, unless arithmetic is strict: it errs by at most 1.04 in double and 0.99 in float, found with 32 million
+  doubles and an eighth of all floats.
 - Kernels that do several items at once (`--lanes`) call functions for all lanes: on arm64 those of a newer C library, or
   of SLEEF where it is installed (`libsleef3` of Debian), in code that runs at once; built files call the scalar ones.
   Found on arm64 with SLEEF 3.5.1, for 65,536 numbers each: `sin` 2.2, `cos` 2.3, `tan` 3.0, `asin` 2.3, `acos` 1.2, `atan` 2.0,
