@@ -70,8 +70,8 @@ With `-O3`, which is the default, functions in loops may be computed for several
   *double -O3* show their errors where they differ.
 - Machine code computes `tanh` in place on arm64, and in double on x86-64, unless arithmetic is strict: it errs by at
   most 2.5, found with 20 million floats.
-- With AVX-512, machine code computes `exp` in place where several numbers are done at once, of floats in kernels with
-  `--lanes` alone, unless arithmetic is strict: it errs by at most 1.04 in double and 0.99 in float, found with 32 million
+- With AVX-512, machine code computes `exp` in place where several numbers are done at once, of floats in loops with
+  lanes alone, unless arithmetic is strict: it errs by at most 1.04 in double and 0.99 in float, found with 32 million
   doubles and an eighth of all floats.
 - Kernels that do several items at once (`--lanes`) call functions for all lanes: on arm64 those of a newer C library, or
   of SLEEF where it is installed (`libsleef3` of Debian), in code that runs at once; built files call the scalar ones.

@@ -137,9 +137,11 @@ static LLVMValueRef declare(Emitter *e, Version version, int nargs) {
     return function;
 }
 
-/* e^x of doubles takes 3 times as long by the C library, of floats 1.5 times. */
+/* e^x of doubles takes 3 times as long by the C library, of floats 1.5 times: these gain in rounds of a loop that
+ * are done together, and lose in kernels (a mixture 1.17, volume rendering 1.08). */
 static bool is_own(const Emitter *e, const char *library, Version version) {
-    return strcmp(library, "exp") == 0 && emit_has_exponential(e, version.type);
+    bool gains = LLVMGetElementType(version.type) == e->f64 || e->at->info->func->rounds;
+    return strcmp(library, "exp") == 0 && gains && emit_has_exponential(e, version.type);
 }
 
 /* Calls are made of it like any other function for vectors, and then replaced by what it does: it is there
