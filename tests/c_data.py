@@ -231,8 +231,11 @@ def bind_image(said, kind, data, folder):
     scalar, channels = "uint32_t" if "int" in image["scalar"] else "float", int(image["channels"] or 1)
     numbers = listed(data, [scalar] * channels)
     storage = f"static {scalar} texels_of_{identifier(said)}[{product(given['size']) * channels}] = {{{numbers or 0}}};"
-    return bind_texels(said, storage, [*given["size"].split("x"), "1", "1"][:3],
-                       f" {said}.image.layered = {int(bool(image['layered']))};")
+    sizes = given["size"].split("x")
+    if "1DArray" in kind.name:  # its layers are what others have as their depth
+        sizes.insert(1, "1")
+    return bind_texels(said, storage, [*sizes, "1", "1"][:3],
+                       f" {said}.image.layered = {int(bool(image['layered']))}; {said}.image.channels = {channels};")
 
 
 def bind_sampler(said, sampler):
