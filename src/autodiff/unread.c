@@ -24,11 +24,6 @@ static bool has_guard(const void *user, const Inst *inst) {
     return is_carried(inst);
 }
 
-static bool is_loop(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_loop;
-}
-
 static bool has_effect(const void *user, const Inst *inst) {
     (void)user;
     return !op_has(inst->op, OP_PURE) && inst->op != OP_yield;
@@ -84,8 +79,7 @@ static void find_loops(void *user, Inst *inst) {
                     inst->regions[1]->last->op == OP_yield &&
                     !region_find(inst->regions[0], has_effect, NULL);
     if (!is_plain || region_size(inst->regions[1]) > MOST) return;
-    if (region_find(inst->regions[1], is_loop, NULL) || !region_find(inst->regions[1], has_guard, NULL))
-        return;
+    if (region_has_loop(inst->regions[1]) || !region_find(inst->regions[1], has_guard, NULL)) return;
     vec_push(inst->func->module->arena, loops, inst);
 }
 

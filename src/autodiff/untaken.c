@@ -251,15 +251,10 @@ static void note_loop(void *user, Inst *inst) {
     if (inst->op == OP_loop) vec_push(inst->func->module->arena, loops, inst);
 }
 
-static bool is_loop(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_loop;
-}
-
 static bool is_unread(const Untaken *u, const Inst *loop) {
     bool is_any = false;
     for (int i = 0; i < loop->nresults; i++) is_any |= !is_firm(u, loop->results[i]);
-    return is_any && !region_find(loop->regions[1], is_loop, NULL);
+    return is_any && !region_has_loop(loop->regions[1]);
 }
 
 static void mark_carried(Untaken *u, const Val *v) {

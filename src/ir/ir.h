@@ -663,6 +663,7 @@ const Inst *inst_loop_around(const Inst *inst);               /* NULL: none is *
 bool loop_adds_freely(const Inst *loop, int index); /* is the carried value a sum that has no order? */
 /* A choice of a number in a loop that goes ways (min and max, too): a branch does better. */
 bool inst_goes_ways(const Inst *inst);
+bool region_has_loop(const Region *region); /* or regions in it */
 int inst_loops_around(const Inst *inst);
 typedef struct LoopJumps {
     Arena *arena;

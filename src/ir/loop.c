@@ -51,6 +51,13 @@ bool inst_is_derivative(const Inst *inst) {
     return is_derivative;
 }
 
+static bool is_loop(const void *user, const Inst *inst) {
+    (void)user;
+    return inst->op == OP_loop;
+}
+
+bool region_has_loop(const Region *region) { return region_find(region, is_loop, NULL) != NULL; }
+
 int inst_loops_around(const Inst *inst) {
     int loops = 0;
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent) loops += r->owner->op == OP_loop;

@@ -34,11 +34,6 @@ static double written(const Inst *inst) {
     return size * rounds;
 }
 
-static bool is_loop(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_loop;
-}
-
 bool loop_is_short(const Inst *loop) {
     double rounds = loop_known_rounds(loop);
     return rounds > 0 && rounds <= MOST_ROUNDS && written(loop) <= MOST_SHORT;
@@ -47,7 +42,7 @@ bool loop_is_short(const Inst *loop) {
 bool loop_is_written_out(const Inst *nest) {
     double rounds = nest->op == OP_loop ? loop_known_rounds(nest) : 0;
     return rounds > 0 && rounds <= MOST_ROUNDS && written(nest) <= MOST_WRITTEN &&
-           region_find(nest->regions[1], is_loop, NULL);
+           region_has_loop(nest->regions[1]);
 }
 
 bool inst_is_in_written_out(const Inst *inst) {

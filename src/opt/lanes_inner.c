@@ -313,11 +313,6 @@ static bool take_out(Inner *inner, Region *body, int index) {
     return true;
 }
 
-static bool is_loop(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_loop;
-}
-
 static void find_users(Inner *inner, Region *body) {
     inner->users = (Map){0};
     region_walk(body, note_user, inner);
@@ -327,7 +322,7 @@ void lanes_take_out_sums(Lanes *lanes, const bool *is_counter) {
     Region *body = lanes->rounds->loop->regions[1];
     Inner inner = {.scratch = lanes->scratch, .module = lanes->module};
     bool changed = false;
-    if (!inst_find(lanes->rounds->loop, is_loop, NULL)) return;
+    if (!region_has_loop(lanes->rounds->loop->regions[1])) return;
     find_users(&inner, body);
     for (int i = 0; i < body->nparams; i++) {
         if (is_counter[i] || !take_out(&inner, body, i)) continue;

@@ -586,13 +586,8 @@ static bool visit_region(Window *w, Region *region) {
     return any;
 }
 
-static bool is_loop(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_loop;
-}
-
 bool opt_window(Func *func) {
-    if (!func->body || !region_find(func->body, is_loop, NULL)) return false;
+    if (!func->body || !region_has_loop(func->body)) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     Window w = {.func = func,
                 .scratch = scratch,
