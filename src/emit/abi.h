@@ -108,6 +108,7 @@ struct RtKernel {
     const RtSum *sums;
     uint64_t work;  /* of such: operations of a thread, at most; 0: not known */
     uint64_t least; /* ... about, if no loop whose length is not known is long */
+    uint64_t alone; /* not 0: one thread at a time runs all groups; what it adds is added plainly */
 };
 
 /* How a value given to printf is held. */

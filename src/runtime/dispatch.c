@@ -292,7 +292,7 @@ bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t g
     if (plane == 0 || groups[2] == 0) return true;
     if (plane > UINT64_MAX / 2 / groups[2]) return refuse(runtime, "the dispatch has too many groups");
     Job job = {.kernel = kernel, .groups = groups, .args = args, .total = plane * groups[2]};
-    int workers = runtime_workers(runtime);
+    int workers = kernel->alone ? 1 : runtime_workers(runtime);
     if ((uint64_t)workers > job.total) workers = (int)job.total;
     if (kernel->nsums) return dispatch_sums(runtime, &job, workers);
     job.chunk = length_of_runs(job.total, workers);

@@ -43,6 +43,21 @@ static void note_groups(const RtContext *context, uint64_t first, uint64_t end) 
     }
 }
 
+/* Whose sums are plain: groups are run in turn, however many threads there are. */
+static void test_alone(void **state) {
+    (void)state;
+    Runtime *runtime = with_workers(4);
+    RtKernel kernel = {.run = note_groups, .group_size = {1, 1, 1}, .alone = 1};
+    uint32_t groups[3] = {8, 8, 1};
+    for (int round = 0; round < 100; round++) {
+        Seen seen = {.count = 0};
+        void *args[] = {&seen};
+        assert_true(runtime_dispatch(runtime, &kernel, groups, args));
+        for (int i = 0; i < 64; i++) assert_int_equal(seen.order[i], i);
+    }
+    runtime_free(runtime);
+}
+
 static void test_every_group_once(void **state) {
     (void)state;
     for (int workers = 1; workers <= 5; workers++) {
@@ -736,6 +751,7 @@ static void test_runtime_made_on_demand(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_group_once),
+        cmocka_unit_test(test_alone),
         cmocka_unit_test(test_no_groups_and_stop),
         cmocka_unit_test(test_abort_ends_dispatch),
         cmocka_unit_test(test_sums_have_one_order),

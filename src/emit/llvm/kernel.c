@@ -259,29 +259,31 @@ static LLVMValueRef describe_sums(Emitter *e, const Func *func) {
 
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
-    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes,  e->i32, e->i64, e->i64,
-                           e->i64, e->i64, e->i64, e->ptr, e->i64, e->i64};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 12, false);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes,  e->i32, e->i64, e->i64, e->i64,
+                           e->i64, e->i64, e->ptr, e->i64, e->i64, e->i64};
+    enum { FIELDS = sizeof types / sizeof *types };
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, FIELDS, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
     bool shares = (info->reached->needs & NEEDS_SHARED) != 0;
     LLVMValueRef none = LLVMConstNull(e->ptr);
-    LLVMValueRef parts[] = {run ? run : none,
-                            thread ? thread : none,
-                            LLVMConstArray2(e->i32, size, 3),
-                            emit_i32(e, SHARED_ALIGN),
-                            emit_i64(e, shares ? e->reached.shared_size : 0),
-                            emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0),
-                            emit_i64(e, info->func->wide ? info->func->lanes : 0),
-                            emit_i64(e, info->func->nparams - info->func->nsums),
-                            emit_i64(e, info->func->nsums),
-                            describe_sums(e, info->func),
-                            emit_i64(e, info->func->work),
-                            emit_i64(e, info->func->least_work)};
+    LLVMValueRef parts[FIELDS] = {run ? run : none,
+                                  thread ? thread : none,
+                                  LLVMConstArray2(e->i32, size, 3),
+                                  emit_i32(e, SHARED_ALIGN),
+                                  emit_i64(e, shares ? e->reached.shared_size : 0),
+                                  emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0),
+                                  emit_i64(e, info->func->wide ? info->func->lanes : 0),
+                                  emit_i64(e, info->func->nparams - info->func->nsums),
+                                  emit_i64(e, info->func->nsums),
+                                  describe_sums(e, info->func),
+                                  emit_i64(e, info->func->work),
+                                  emit_i64(e, info->func->least_work),
+                                  emit_i64(e, e->options->alone)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 12));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, FIELDS));
     LLVMSetGlobalConstant(kernel, true);
     if (!e->for_jit) LLVMSetLinkage(kernel, LLVMInternalLinkage);
     return kernel;
