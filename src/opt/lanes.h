@@ -160,8 +160,11 @@ enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int64_t lanes_step_of_counter(const Rounds *rounds, int param); /* of the round; 0: it is no counter */
 int lanes_step_of(const Lanes *lanes, const Val *v);
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
-/* A sum that one lane makes by a load and a store, each in another place. */
+Val *lanes_held(const Lanes *lanes, const Val *v); /* what it is, if it keeps to a bound; NULL: it has none */
+bool lanes_is_held(const Lanes *lanes, const Val *v); /* an index or address that is made with such */
+/* A sum that one lane makes by a load and a store, each in another place; if no index is held back. */
 bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst);
+bool lanes_adds_by_rows_inside(const Lanes *lanes, const Inst *inst);
 
 /* The terms of an index but for constants, as the program adds them up. What comes from outside of the loop is
  * the `factor` of another, NULL for one; a multiple has one that is not known, or constant. */

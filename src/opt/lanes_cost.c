@@ -212,7 +212,7 @@ static bool is_in_loop(const Inst *inst) {
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
     static const double OF_WAITING =
         10; /* at distances, where the next is to read what is still being written */
-    if (lanes_adds_by_rows(lanes, inst)) {
+    if (lanes_adds_by_rows_inside(lanes, inst)) {
         Val *address = ir_resolve(inst->args[0]);
         double wide = registers(lanes, inst->args[1]->type);
         bool wait =
@@ -650,7 +650,7 @@ static void count_apart(void *user, Inst *inst) {
     bool is_access = (inst->op == OP_load || inst->op == OP_store) && lanes_varies_here(lanes, inst);
     bool on_tape = inst->op == OP_tape_load || inst->op == OP_tape_store;
     if (is_access) amount->code += code_of_access(lanes, inst);
-    else if (lanes_adds_by_rows(lanes, inst)) amount->code += 2 * code_of_access(lanes, inst);
+    else if (lanes_adds_by_rows_inside(lanes, inst)) amount->code += 2 * code_of_access(lanes, inst);
     else if (on_tape && varies(lanes, ir_resolve(inst->args[1]))) amount->code += code_elsewhere(lanes);
 }
 

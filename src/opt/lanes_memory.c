@@ -10,7 +10,11 @@
  *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
  *
  * Atomic operations on variables, which nobody else sees, are a load and a store; so are sums that nobody comes
- * between, if each lane has a place of its own. Others are in lanes_single.c. */
+ * between, if each lane has a place of its own. Others are in lanes_single.c. Where indices are held between
+ * bounds, lanes have places of their own as long as none is held back, which is asked:
+ *
+ *     x[clamp(i + 1, 0, n - 1)] += g     if (all: clamp(i + 1, 0, n - 1) == i + 1) x[i + 1 ..] += g
+ *                                        else one lane after the other */
 #include "opt/lanes.h"
 
 /* ---- types of objects */
@@ -326,12 +330,59 @@ static void change_by_rows(Lanes *lanes, const Inst *inst, Place place) {
     lanes_define(lanes, inst->results[0], &old);
 }
 
+/* What it is where nothing is held back, of all lanes. */
+static Val *index_inside(Lanes *lanes, Val *v) {
+    v = ir_resolve(v);
+    if (!lanes_is_held(lanes, v)) return lanes_spread(lanes, v, 0);
+    if (lanes_held(lanes, v)) return index_inside(lanes, lanes_held(lanes, v));
+    Val *args[2];
+    for (int i = 0; i < v->inst->nargs; i++) args[i] = index_inside(lanes, v->inst->args[i]);
+    return build_op(&lanes->b, (Op)v->inst->op, lanes_row(lanes, v->type), args, v->inst->nargs);
+}
+
+/* Leaves the index at which the element is in `index`. */
+static Val *address_inside(Lanes *lanes, const Inst *inst, Val **index) {
+    Val *args[2] = {inst->op == OP_buffer_elem ? lanes_same(lanes, inst->args[0])
+                                               : address_inside(lanes, inst_operand(inst, 0)->inst, index)};
+    if (inst->op == OP_buffer_elem) args[1] = *index = index_inside(lanes, inst->args[1]);
+    else if (inst->nargs > 1) args[1] = operand(lanes, inst->args[1]);
+    return make_address(lanes, inst, (Op)inst->op, args, inst->nargs);
+}
+
+static void end_arm(Lanes *lanes, const Inst *inst) {
+    Val *row = lanes_spread(lanes, inst->results[0], 0);
+    build_yield(&lanes->b, &row, 1);
+}
+
+static void change_by_rows_inside(Lanes *lanes, Inst *inst) {
+    const Inst *elem = inst_operand(inst, 0)->inst;
+    Val *inside, *address = address_inside(lanes, elem, &inside);
+    while (elem->op != OP_buffer_elem) elem = inst_operand(elem, 0)->inst;
+    Val *is_inside = build_binary(&lanes->b, OP_eq, lanes_spread(lanes, elem->args[1], 0), inside);
+    if (lanes->mask) is_inside = build_binary(&lanes->b, OP_or, is_inside, build_not(&lanes->b, lanes->mask));
+    const Type *boolean = type_basic(lanes->module->types, TYPE_bool),
+               *row = lanes_row(lanes, inst->results[0]->type);
+    Val *all = build_op(&lanes->b, OP_all, boolean, &is_inside, 1);
+    Inst *branch = build_if(&lanes->b, all, &row, 1);
+    branch->flags |= INST_LIKELY;
+    Builder outer = lanes->b;
+    lanes->b = build_at_end(branch->regions[0]);
+    change_by_rows(lanes, inst, (Place){address, false});
+    end_arm(lanes, inst);
+    lanes->b = build_at_end(branch->regions[1]);
+    lanes_atomic(lanes, inst);
+    end_arm(lanes, inst);
+    lanes->b = outer;
+    lanes_define(lanes, inst->results[0], branch->results);
+}
+
 static void widen_atomic(Lanes *lanes, Inst *inst) {
     Place place = place_of(lanes, inst->args[0]);
     bool compares_bits = inst->op == OP_atomic_cas && type_is_float(inst->args[1]->type);
-    if (!place.spread && !lanes_adds_by_rows(lanes, inst)) lanes_atomic(lanes, inst);
-    else if (compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
-    else change_by_rows(lanes, inst, place);
+    if (place.spread && compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
+    else if (place.spread || lanes_adds_by_rows(lanes, inst)) change_by_rows(lanes, inst, place);
+    else if (lanes_adds_by_rows_inside(lanes, inst)) change_by_rows_inside(lanes, inst);
+    else lanes_atomic(lanes, inst);
 }
 
 bool lanes_memory(Lanes *lanes, Inst *inst) {

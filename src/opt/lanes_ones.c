@@ -46,7 +46,7 @@ static void add_term(void *user, const Val *v, Val *factor, bool is_multiple) {
     const Lanes *lanes = index->lanes;
     index->last = is_multiple ? NULL : factor;
     if (!varies(lanes, v)) return;
-    bool is_counter = lanes_is_counter(lanes, v);
+    bool is_counter = lanes_step_of(lanes, v) == STEP_one;
     bool is_other = index->counts && index->round != factor;
     index->lost |= !is_counter || is_multiple || is_other;
     index->round = factor;

@@ -39,7 +39,7 @@ static Val *shared_memory(Val *address) {
 
 static bool may_meet(const Lanes *lanes, Val *address) {
     int step = lanes_step_of_address(lanes, address);
-    return step == STEP_none || step == STEP_same;
+    return step == STEP_none || step == STEP_same || lanes_is_held(lanes, address);
 }
 
 static void note_access(void *user, Inst *inst) {

@@ -1,5 +1,32 @@
-/* How far apart what lanes compute is: indices, and the addresses that are made with them. */
+/* How far apart what lanes compute is: indices, and the addresses that are made with them.
+ *
+ *     image[y, clamp(x + k, 0, width - 1)]
+ *
+ * Numbers that are held between bounds are mostly as far apart as they were before: an image has more pixels
+ * inside than at its borders. So they count for neighbours; where lanes must not meet, they do not. */
 #include "opt/lanes.h"
+
+/* The operand that is held, if the bound is the same for all lanes; else NULL. */
+static Val *held(const Lanes *lanes, const Inst *inst) {
+    if (inst->op != OP_min && inst->op != OP_max) return NULL;
+    Val *a = inst_operand(inst, 0), *b = inst_operand(inst, 1);
+    return !varies(lanes, b) ? a : !varies(lanes, a) ? b : NULL;
+}
+
+Val *lanes_held(const Lanes *lanes, const Val *v) {
+    return v->kind == VAL_inst && varies(lanes, v) && type_is_integer(v->type) ? held(lanes, v->inst) : NULL;
+}
+
+bool lanes_is_held(const Lanes *lanes, const Val *v) {
+    if (!varies(lanes, v) || v->kind != VAL_inst) return false;
+    const Inst *inst = v->inst;
+    bool leads_on = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul ||
+                    inst->op == OP_convert || inst->op == OP_bitcast || ir_target(v->type);
+    if (lanes_held(lanes, v)) return true;
+    for (int i = 0; i < inst->nargs && leads_on; i++)
+        if (lanes_is_held(lanes, inst_operand(inst, i))) return true;
+    return false;
+}
 
 /* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a
  * time. */
@@ -47,6 +74,8 @@ int lanes_step_of(const Lanes *lanes, const Val *v) {
     case OP_add:
     case OP_sub:
     case OP_mul: return step_of_sum(lanes, inst);
+    case OP_min:
+    case OP_max: return lanes_held(lanes, v) ? lanes_step_of(lanes, lanes_held(lanes, v)) : STEP_none;
     default: return STEP_none;
     }
 }
@@ -67,15 +96,16 @@ int lanes_step_of_address(const Lanes *lanes, const Val *address) {
 
 enum { SMALL_STEP = 1 << 24 }; /* so that no two lanes meet where 32 bits wrap around */
 
-static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step);
+/* `inside`: as if nothing were held. */
+static bool exact_step(const Lanes *lanes, const Val *v, bool inside, int64_t *step);
 
-static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, int64_t *step) {
+static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, bool inside, int64_t *step) {
     int64_t a, b, factor;
     const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
-    if (other) return exact_step(lanes, other, step);
+    if (other) return exact_step(lanes, other, inside, step);
     const Val *x = ir_resolve(inst->args[0]);
     const Val *y = ir_resolve(inst->args[1]);
-    if (!exact_step(lanes, x, &a) || !exact_step(lanes, y, &b)) return false;
+    if (!exact_step(lanes, x, inside, &a) || !exact_step(lanes, y, inside, &b)) return false;
     if (inst->op == OP_mul) {
         if (!val_is_int(a ? y : x, &factor) || factor < -SMALL_STEP || factor > SMALL_STEP) return false;
         *step = (a ? a : b) * factor;
@@ -86,7 +116,7 @@ static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, int64_t *st
 }
 
 /* From a lane to the next, whatever wraps around; of numbers with 32 bits or more. */
-static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step) {
+static bool exact_step(const Lanes *lanes, const Val *v, bool inside, int64_t *step) {
     *step = 0;
     if (!type_is_integer(type_element(v->type)) || type_bits(type_element(v->type)) < 32) return false;
     if (!varies(lanes, v)) return true;
@@ -101,25 +131,33 @@ static bool exact_step(const Lanes *lanes, const Val *v, int64_t *step) {
         return *step = 1, ir_resolve(inst->args[0])->kind == VAL_inst &&
                               ir_resolve(inst->args[0])->inst->op == OP_thread_id;
     case OP_convert:
-    case OP_bitcast: return exact_step(lanes, ir_resolve(inst->args[0]), step);
+    case OP_bitcast: return exact_step(lanes, ir_resolve(inst->args[0]), inside, step);
     case OP_add:
     case OP_sub:
-    case OP_mul: return exact_step_of_pair(lanes, inst, step);
+    case OP_mul: return exact_step_of_pair(lanes, inst, inside, step);
+    case OP_min:
+    case OP_max: return inside && lanes_held(lanes, v) && exact_step(lanes, lanes_held(lanes, v), true, step);
     default: return false;
     }
 }
 
 /* Has each lane another element of a buffer? */
-static bool is_of_other_element(const Lanes *lanes, const Val *address) {
+static bool is_of_other_element(const Lanes *lanes, const Val *address, bool inside) {
     int64_t step;
     while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
         address = ir_resolve(address->inst->args[0]);
     if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
-    return exact_step(lanes, ir_resolve(address->inst->args[1]), &step) && step != 0;
+    return exact_step(lanes, ir_resolve(address->inst->args[1]), inside, &step) && step != 0;
 }
 
-bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst) {
-    return lanes_is_plain_sum(lanes->options, inst) && is_of_other_element(lanes, ir_resolve(inst->args[0]));
+static bool adds_by_rows(const Lanes *lanes, const Inst *inst, bool inside) {
+    return lanes_is_plain_sum(lanes->options, inst) &&
+           is_of_other_element(lanes, ir_resolve(inst->args[0]), inside);
+}
+
+bool lanes_adds_by_rows(const Lanes *lanes, const Inst *inst) { return adds_by_rows(lanes, inst, false); }
+bool lanes_adds_by_rows_inside(const Lanes *lanes, const Inst *inst) {
+    return adds_by_rows(lanes, inst, true);
 }
 
 /* ---- the terms of an index */

@@ -42,6 +42,7 @@ typedef struct Value {
     LLVMValueRef first; /* NULL: nobody knows */
     int64_t step;       /* of addresses: bytes */
     LLVMValueRef whole; /* i1; ... and all addresses are in range */
+    bool is_held;       /* ... and `whole` says, too, that no lane is held back by a bound */
     struct Indexed
         *indexed; /* of addresses: what they are made from, if that is one buffer for all lanes; or NULL */
 } Value;

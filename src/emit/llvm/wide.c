@@ -8,6 +8,8 @@
  *     if (whole, and all lanes are on) one load of a vector
  *     else gather, under the mask of lanes that are on and in range
  *
+ * Of min (i, n - 1) and max (i, 0), `whole` also says that all lanes keep to the bound.
+ *
  * If the distance is another, the first way is a load for each lane, by a distance that is known; without
  * such a form it is a gather of all. The other way is a function of its own, which keeps the code small. */
 #include "emit/llvm/wide.h"
@@ -58,7 +60,8 @@ static Value sum_of(Emitter *e, Value a, Value b, bool subtract) {
     return (Value){.first = subtract ? LLVMBuildSub(e->builder, a.first, b.first, "")
                                      : LLVMBuildAdd(e->builder, a.first, b.first, ""),
                    .step = subtract ? a.step - b.step : a.step + b.step,
-                   .whole = both(e, a.whole, b.whole)};
+                   .whole = both(e, a.whole, b.whole),
+                   .is_held = a.is_held || b.is_held};
 }
 
 static Value product_of(Emitter *e, Value a, Value b) {
@@ -70,7 +73,39 @@ static Value product_of(Emitter *e, Value a, Value b) {
         return (Value){0};
     return (Value){.first = LLVMBuildMul(e->builder, a.first, b.first, ""),
                    .step = moving.step * factor,
-                   .whole = both(e, a.whole, b.whole)};
+                   .whole = both(e, a.whole, b.whole),
+                   .is_held = a.is_held || b.is_held};
+}
+
+/* By a bound that is the same for all lanes: as it was, if the first and the last lane keep to it. */
+static Value held(Emitter *e, Value v, Value bound, const Type *type, bool is_least) {
+    if (!v.first || !bound.first || bound.step || v.step <= 0 || v.step > INT16_MAX) return (Value){0};
+    int64_t reach = is_least ? 0 : v.step * (lanes_in(type) - 1);
+    bool is_signed = type_is_signed(type_element(type));
+    LLVMIntPredicate keeps = is_least    ? is_signed ? LLVMIntSGE : LLVMIntUGE
+                             : is_signed ? LLVMIntSLE
+                                         : LLVMIntULE;
+    LLVMValueRef limit = LLVMConstInt(LLVMTypeOf(v.first), (uint64_t)reach, false),
+                 nearest = LLVMBuildAdd(e->builder, v.first, limit, "");
+    v.whole = both(e, v.whole, no_lane_wraps(e, &v, type));
+    v.whole = both(e, v.whole, LLVMBuildICmp(e->builder, keeps, nearest, bound.first, ""));
+    v.is_held = true;
+    return v;
+}
+
+/* Vectors that are constants are zero. */
+static Value with_steps(Emitter *e, const Inst *inst, int index) {
+    Value v = emit_operand(e, inst, index);
+    if (val_is_const(ir_resolve(inst->args[index])))
+        v.first = LLVMConstNull(LLVMGetElementType(LLVMTypeOf(v.value)));
+    return v;
+}
+
+static Value held_one(Emitter *e, const Inst *inst) {
+    Value a = with_steps(e, inst, 0), b = with_steps(e, inst, 1);
+    const Type *type = inst->results[0]->type;
+    bool is_least = inst->op == OP_max;
+    return a.step ? held(e, a, b, type, is_least) : held(e, b, a, type, is_least);
 }
 
 void emit_note_steps(Emitter *e, const Inst *inst) {
@@ -89,9 +124,12 @@ void emit_note_steps(Emitter *e, const Inst *inst) {
         break;
     case OP_mul: found = product_of(e, emit_operand(e, inst, 0), emit_operand(e, inst, 1)); break;
     case OP_convert: found = converted(e, emit_operand(e, inst, 0), inst->args[0]->type, type); break;
+    case OP_min:
+    case OP_max: found = held_one(e, inst); break;
     default: break;
     }
-    value->first = found.first, value->step = found.step, value->whole = found.whole;
+    value->first = found.first, value->step = found.step;
+    value->whole = found.whole, value->is_held = found.is_held;
 }
 
 /* ---- addresses */
@@ -208,7 +246,10 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
                                .index = emit_use(e, inst, 1),
                                .is_signed = type_is_signed(type_element(inst->args[1]->type)),
                                .unit = unit};
-    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) return value; /* nor does one wrap around */
+    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) { /* nor does one wrap around */
+        if (index.is_held) value.whole = index.whole;
+        return value;
+    }
     if (bytes) {
         LLVMValueRef args[] = {count, emit_i64(e, layout.size > 0 ? layout.size - 1 : 0)};
         count = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
