@@ -64,6 +64,17 @@ static Val *root_of(Val *address, int *steps) {
     return address;
 }
 
+Val *ir_index_beside(const Inst *elem, int64_t *number) {
+    Val *index = inst_operand(elem, 1);
+    bool is_sum = index->kind == VAL_inst && index->inst->op == OP_add;
+    for (int i = 0; i < 2 && is_sum; i++) {
+        const Val *v = inst_operand(index->inst, i);
+        bool is_splat = v->kind == VAL_inst && v->inst->op == OP_splat;
+        if (is_splat && val_is_int(inst_operand(v->inst, 0), number)) return inst_operand(index->inst, 1 - i);
+    }
+    return *number = 0, index;
+}
+
 Val *ir_root(Val *address) {
     int steps = 256;
     return root_of(address, &steps);

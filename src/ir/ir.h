@@ -184,8 +184,10 @@ typedef enum InstFlags {
     INST_NO_DIFF = 4, /* under no_diff: no derivative passes */
     INST_FREE =
         8, /* nobody wrote it: of a sum, any order will do; of a quotient, a product with a reciprocal */
-    INST_WRITES = 16,  /* some store goes through the address */
-    INST_LIKELY = 64,  /* of an if: the condition is true, as a rule */
+    INST_WRITES = 16, /* some store goes through the address */
+    INST_LIKELY = 64, /* of an if: the condition is true, as a rule */
+    INST_BESIDE =
+        8, /* of the address of an element for each lane: neighbours are used, too (opt/lanes_rows.c) */
     INST_COPIED = 128, /* of an access to a buffer: groups may have a copy of the element (Func.copies) */
     INST_AGAIN = 32,   /* autodiff: the reverse pass makes the call once more */
     INST_STEEP = 1,    /* of a square root: its derivative has no bound close to 0 */
@@ -646,6 +648,9 @@ Role ir_role(const Inst *inst, int operand);
 bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
 bool ir_is_view(const Inst *inst); /* the result is the address of the same memory, seen as another type */
 Val *ir_root(Val *address);        /* where it comes from, through parts and moves */
+Val *ir_index_beside(
+    const Inst *elem,
+    int64_t *number); /* of an element for each lane: without the constant that is added to it */
 const Global *ir_owner(const Val *buffer); /* the global that it was read from; NULL: it was not */
 bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
 uint16_t ir_own_flag(const Val *buffer); /* PARAM_OWN, where it is one: it stays so in a part of the kernel */

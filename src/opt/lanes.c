@@ -244,6 +244,7 @@ static Func *wide_form(Lanes *lanes, const Func *kernel) {
     if (lanes->why) return wide; /* not all of it */
     ir_resolve_func(wide);
     opt_dce(wide);
+    lanes_order_rows(lanes, wide);
     return wide;
 }
 
@@ -284,6 +285,7 @@ static void look_at_copy(Lanes *lanes) {
 static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
     if (!lanes->waves && !lanes->waits && !lanes->along_groups) lanes_take_for_ones(lanes);
+    else lanes_find_rows(lanes);
     if (lanes->waves) lanes->width = lanes_of_wave(lanes, lanes->from);
     else
         lanes->width =

@@ -4,7 +4,12 @@
 
 #include "opt.h"
 
-enum { MOST_PARTS = 32, MOST_LANES = 64, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
+enum {
+    MOST_PARTS = 32,
+    MOST_LANES = 64,
+    SCALAR_KINDS = TYPE_double - TYPE_bool + 1,
+    LANES_SMALL_STEP = 1 << 24 /* so that no two lanes meet where 32 bits wrap around */
+};
 
 /* Of a tape that the kernel opens, in the `note` of tape_open. */
 typedef struct TapeUse {
@@ -66,20 +71,27 @@ typedef struct Captured {
     bool is_whole; /* it is that of the object itself */
 } Captured;
 
+/* Of a kernel: from one thread to the next, and the first and last number that one has of such a row. */
+typedef struct LaneStride {
+    Val *stride; /* of `from` */
+    int64_t least, most;
+} LaneStride;
+
 typedef struct Lanes {
     Module *module;
     Arena *scratch;
     Func *from, *to;
     const LaneOptions *options;
     int width;
-    bool along_groups; /* lanes are groups of one thread, not threads of a group */
-    bool waits, waves; /* at barriers; its lanes are a wave */
-    Rounds *rounds;    /* lanes are rounds of a loop; NULL: items of a kernel */
-    ValVec ones;       /* values of `from` that are taken for one: lanes_ones.c */
-    uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
-    bool changed;      /* the analysis found something new */
-    bool settled;      /* ... and knows which loops are divergent */
-    const char *why;   /* it cannot be done; NULL: it can */
+    bool along_groups;   /* lanes are groups of one thread, not threads of a group */
+    bool waits, waves;   /* at barriers; its lanes are a wave */
+    Rounds *rounds;      /* lanes are rounds of a loop; NULL: items of a kernel */
+    ValVec ones;         /* values of `from` that are taken for one: lanes_ones.c */
+    VEC(LaneStride) far; /* ... and those that are taken for so large that threads do not meet */
+    uint32_t *varies;    /* by id of a value of `from`: bit i, part i is not the same for all lanes */
+    bool changed;        /* the analysis found something new */
+    bool settled;        /* ... and knows which loops are divergent */
+    const char *why;     /* it cannot be done; NULL: it can */
     Loc where;
     /* making the wide function */
     CloneMap map; /* values that are the same for all lanes */
@@ -133,8 +145,15 @@ bool lanes_sums_meet(Lanes *lanes); /* loops in a round add to places that other
 void lanes_take_for_ones(Lanes *lanes);                        /* what the wide form takes for one */
 bool lanes_is_one(const Lanes *lanes, const Val *v);           /* it does so */
 Val *lanes_times_one(const Lanes *lanes, const Inst *product); /* the other factor; NULL: none is one */
+int64_t lanes_far(const Lanes *lanes,
+                  const Val *v); /* at least how large it is taken for; 0: nothing is known */
 /* Of a kernel: whether all are one, with what is done if they are not. The first region is left to be filled. */
 Inst *lanes_ask_for_ones(Lanes *lanes);
+
+/* ---- lanes_rows.c */
+void lanes_find_rows(Lanes *lanes);                                /* of numbers beside each other */
+int64_t lanes_number_beside(const Lanes *lanes, const Inst *elem); /* the constant that its index ends with */
+void lanes_order_rows(Lanes *lanes, Func *wide);
 
 /* ---- lanes_swap.c */
 bool lanes_swap_loops(Lanes *lanes); /* in a round, so that sums are made apart; was anything done? */
@@ -170,6 +189,10 @@ bool lanes_adds_by_rows_inside(const Lanes *lanes, const Inst *inst);
  * the `factor` of another, NULL for one; a multiple has one that is not known, or constant. */
 typedef void LaneTerm(void *user, const Val *v, Val *factor, bool is_multiple);
 void lanes_terms(const Lanes *lanes, Val *index, LaneTerm *term, void *user);
+Val *lanes_given(const Lanes *lanes,
+                 const Val *v); /* known outside of the loop, before the kernel begins; or NULL */
+int64_t lanes_least_step(const Lanes *lanes,
+                         const Val *v);                  /* however numbers wrap around; 0: lanes may meet */
 bool lanes_is_counter(const Lanes *lanes, const Val *v); /* of rounds, by one; of a kernel: of threads */
 const Val *lanes_unconverted(const Val *v);
 

@@ -94,42 +94,55 @@ int lanes_step_of_address(const Lanes *lanes, const Val *address) {
 
 /* ---- exactly */
 
-enum { SMALL_STEP = 1 << 24 }; /* so that no two lanes meet where 32 bits wrap around */
+/* From a lane to the next, whatever wraps around; or as far as that, at least. */
+typedef struct Step {
+    int64_t by;
+    bool at_least;
+} Step;
 
 /* `inside`: as if nothing were held. */
-static bool exact_step(const Lanes *lanes, const Val *v, bool inside, int64_t *step);
+static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step);
 
-static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, bool inside, int64_t *step) {
-    int64_t a, b, factor;
+static bool is_small(int64_t step) { return step >= -LANES_SMALL_STEP && step <= LANES_SMALL_STEP; }
+
+/* Of a product with what is the same for all lanes: a constant, or a stride that the kernel asks about. */
+static bool exact_step_of_product(const Lanes *lanes, const Val *factor, Step *step) {
+    int64_t by = lanes_far(lanes, factor);
+    step->at_least |= by > 0;
+    if (by == 0 && !val_is_int(factor, &by)) return false;
+    if (!is_small(by)) return false;
+    step->by *= by;
+    return is_small(step->by);
+}
+
+static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, bool inside, Step *step) {
+    Step a, b;
     const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
     if (other) return exact_step(lanes, other, inside, step);
     const Val *x = ir_resolve(inst->args[0]);
     const Val *y = ir_resolve(inst->args[1]);
     if (!exact_step(lanes, x, inside, &a) || !exact_step(lanes, y, inside, &b)) return false;
-    if (inst->op == OP_mul) {
-        if (!val_is_int(a ? y : x, &factor) || factor < -SMALL_STEP || factor > SMALL_STEP) return false;
-        *step = (a ? a : b) * factor;
-    } else {
-        *step = inst->op == OP_add ? a + b : a - b;
-    }
-    return *step >= -SMALL_STEP && *step <= SMALL_STEP;
+    *step = a.by ? a : b;
+    if (inst->op == OP_mul) return exact_step_of_product(lanes, a.by ? y : x, step);
+    step->by = inst->op == OP_add ? a.by + b.by : a.by - b.by;
+    return is_small(step->by) && !(a.by && b.by && (a.at_least || b.at_least));
 }
 
-/* From a lane to the next, whatever wraps around; of numbers with 32 bits or more. */
-static bool exact_step(const Lanes *lanes, const Val *v, bool inside, int64_t *step) {
-    *step = 0;
+/* Of numbers with 32 bits or more. */
+static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step) {
+    *step = (Step){0};
     if (!type_is_integer(type_element(v->type)) || type_bits(type_element(v->type)) < 32) return false;
     if (!varies(lanes, v)) return true;
     if (v->kind != VAL_inst) {
-        *step = step_of_counter(lanes, v);
-        return *step != 0 && *step >= -SMALL_STEP && *step <= SMALL_STEP;
+        step->by = step_of_counter(lanes, v);
+        return step->by != 0 && is_small(step->by);
     }
     const Inst *inst = v->inst;
     switch ((Op)inst->op) {
-    case OP_thread_id: return *step = 1, type_is_scalar(v->type);
+    case OP_thread_id: return step->by = 1, type_is_scalar(v->type);
     case OP_extract:
-        return *step = 1, ir_resolve(inst->args[0])->kind == VAL_inst &&
-                              ir_resolve(inst->args[0])->inst->op == OP_thread_id;
+        return step->by = 1, ir_resolve(inst->args[0])->kind == VAL_inst &&
+                                 ir_resolve(inst->args[0])->inst->op == OP_thread_id;
     case OP_convert:
     case OP_bitcast: return exact_step(lanes, ir_resolve(inst->args[0]), inside, step);
     case OP_add:
@@ -141,13 +154,18 @@ static bool exact_step(const Lanes *lanes, const Val *v, bool inside, int64_t *s
     }
 }
 
+int64_t lanes_least_step(const Lanes *lanes, const Val *v) {
+    Step step;
+    return exact_step(lanes, v, false, &step) ? step.by < 0 ? -step.by : step.by : 0;
+}
+
 /* Has each lane another element of a buffer? */
 static bool is_of_other_element(const Lanes *lanes, const Val *address, bool inside) {
-    int64_t step;
+    Step step;
     while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
         address = ir_resolve(address->inst->args[0]);
     if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
-    return exact_step(lanes, ir_resolve(address->inst->args[1]), inside, &step) && step != 0;
+    return exact_step(lanes, ir_resolve(address->inst->args[1]), inside, &step) && step.by != 0;
 }
 
 static bool adds_by_rows(const Lanes *lanes, const Inst *inst, bool inside) {
@@ -206,7 +224,7 @@ static bool is_known_before(const Val *v, int depth) {
 
 /* A number that comes from outside of the loop, or is known before the kernel begins; NULL: it is something
  * else. */
-static Val *given(const Lanes *lanes, const Val *v) {
+Val *lanes_given(const Lanes *lanes, const Val *v) {
     enum { DEPTH = 3 };
     v = lanes_unconverted(v);
     const Region *body = lanes->from->body;
@@ -224,16 +242,16 @@ static void give_terms(const Terms *terms, Val *v, Val *factor, bool is_multiple
 static void give_product(const Terms *terms, const Inst *inst, Val *factor, bool is_multiple, int depth) {
     const Lanes *lanes = terms->lanes;
     const Val *first = inst_operand(inst, 0), *second = inst_operand(inst, 1);
-    bool is_factor = val_is_const(second) || given(lanes, second);
+    bool is_factor = val_is_const(second) || lanes_given(lanes, second);
     bool is_second = varies(lanes, second) || (!varies(lanes, first) && !is_factor);
-    Val *by = given(lanes, is_second ? first : second);
+    Val *by = lanes_given(lanes, is_second ? first : second);
     bool is_plain = by && !factor;
     give_terms(terms, inst->args[is_second], is_plain ? by : factor, is_multiple || !is_plain, depth);
 }
 
 static void give_terms(const Terms *terms, Val *v, Val *factor, bool is_multiple, int depth) {
     v = ir_resolve(v);
-    if (val_is_const(v)) return;
+    if (val_is_const(v) && !factor) return;
     const Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
     if (inst && (inst->op == OP_add || inst->op == OP_sub)) {
         give_terms(terms, inst->args[0], factor, is_multiple, depth - 1);

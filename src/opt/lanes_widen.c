@@ -580,6 +580,8 @@ static void widen_inst(Lanes *lanes, Inst *inst) {
         clone_map_val(&lanes->map, inst->results[0], uint_const(lanes, lanes->width));
     else if (inst->op == OP_barrier && inst->index == 1 && lanes->mask)
         lanes_decline(lanes, inst, "it waits at a barrier where items go different ways");
+    else if (inst->op == OP_mul && !varies(lanes, inst->results[0]) && lanes_times_one(lanes, inst))
+        clone_map_val(&lanes->map, inst->results[0], lanes_same(lanes, lanes_times_one(lanes, inst)));
     else if (!lanes_varies_here(lanes, inst)) lanes_copy(lanes, inst);
     else if (inst->op == OP_bitcast) widen_bitcast(lanes, inst);
     else if (inst->op == OP_thread_id) widen_thread_id(lanes, inst);
@@ -623,7 +625,7 @@ void lanes_widen(Lanes *lanes) {
     lanes_widen_at(lanes, build_at_end(func_begin(to)));
     for (int i = 0; i < from->nparams; i++)
         clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
-    Inst *branch = lanes->ones.count ? lanes_ask_for_ones(lanes) : NULL;
+    Inst *branch = lanes->ones.count ? lanes_ask_for_ones(lanes) : NULL; /* strides are far only then */
     if (branch) lanes->b = build_at_end(branch->regions[0]);
     bool is_divided = lanes->along_groups || from->group_size[0] % lanes->width == 0;
     if (!is_divided) lanes->mask = lanes_in_row(lanes);

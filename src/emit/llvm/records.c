@@ -6,7 +6,8 @@
  *
  * Numbers that stand beside each other in a record are read as one row for each lane instead of one by one
  * for all lanes, and so are those that are written. Whether all lanes are on, and in range, is asked once for
- * all; if not, each is gathered or scattered by itself (wide.c).
+ * all; if not, each is gathered or scattered by itself (wide.c). So are elements of a flat array at one index
+ * and different constants (opt/lanes_rows.c).
  *
  * Reads are done where the first of them is, writes where the last one is: between them nothing happens to
  * memory that others see but to other numbers of the same records, which is what sums do:
@@ -16,9 +17,15 @@
 
 enum { MOST_MEMBERS = 64, MOST_OPEN = 4, MOST_FIELDS = 8 };
 
+/* The record of each lane: its address; or the buffer and the index to which constants are added. */
+typedef struct RecordPlace {
+    const Val *root, *index;
+} RecordPlace;
+
 /* Of one record, under one mask, in the order of the program. */
 struct RecordAccess {
-    const Val *place;
+    RecordPlace place;
+    int number; /* of the first, in the region */
     const Val *mask;
     const Inst *members[MOST_MEMBERS];
     int count;
@@ -31,13 +38,23 @@ static bool is_fixed_step(const Inst *inst) {
     return inst->op == OP_elem && inst_has(inst, INST_UNCHECKED) && val_is_const(ir_resolve(inst->args[1]));
 }
 
-/* The record of each lane that the address leads into. */
-static const Val *place_of(const Val *address) {
+static bool is_beside(const Val *address) {
+    return address->kind == VAL_inst && address->inst->op == OP_buffer_elem &&
+           inst_has(address->inst, INST_BESIDE);
+}
+
+/* What the address leads into. */
+static RecordPlace place_of(const Val *address) {
+    int64_t number;
+    if (is_beside(address))
+        return (RecordPlace){inst_operand(address->inst, 0), ir_index_beside(address->inst, &number)};
     while (address->kind == VAL_inst && is_fixed_step(address->inst) &&
            address->inst->args[0]->type->kind == TYPE_vector)
         address = ir_resolve(address->inst->args[0]);
-    return address;
+    return (RecordPlace){address, NULL};
 }
+
+static bool is_same_place(RecordPlace a, RecordPlace b) { return a.root == b.root && a.index == b.index; }
 
 static bool is_member(const Inst *inst) {
     if (inst->op != OP_gather && inst->op != OP_scatter) return false;
@@ -61,8 +78,12 @@ static bool is_seen(const Inst *inst) {
 }
 
 /* Of one record, two numbers are the same or have nothing in common; so have two records. */
-static bool is_same_number(const Val *a, const Val *b, const Val *place) {
-    for (; a != place && b != place; a = ir_resolve(a->inst->args[0]), b = ir_resolve(b->inst->args[0])) {
+static bool is_same_number(const Val *a, const Val *b, RecordPlace place) {
+    int64_t of_a, of_b;
+    if (place.index)
+        return ir_index_beside(a->inst, &of_a) == ir_index_beside(b->inst, &of_b) && of_a == of_b;
+    for (; a != place.root && b != place.root;
+         a = ir_resolve(a->inst->args[0]), b = ir_resolve(b->inst->args[0])) {
         bool is_field = a->inst->op == OP_field;
         if (a->inst->op != b->inst->op || (is_field && a->inst->index != b->inst->index)) return false;
         if (!is_field && !val_is_same(ir_resolve(a->inst->args[1]), ir_resolve(b->inst->args[1])))
@@ -82,6 +103,8 @@ typedef struct Finder {
     Emitter *e;
     RecordAccess *reads[MOST_OPEN], *writes; /* that may take one more */
     int next;
+    int number; /* of the instruction */
+    Map made;   /* Inst -> its number: addresses of elements beside others */
 } Finder;
 
 static void close_all(Finder *f) {
@@ -89,39 +112,62 @@ static void close_all(Finder *f) {
     f->writes = NULL;
 }
 
-static bool takes(const RecordAccess *record, const Inst *inst) {
-    return record && record->count < MOST_MEMBERS && record->place == place_of(ir_resolve(inst->args[0])) &&
-           record->mask == ir_resolve(inst->args[inst->nargs - 1]);
+static bool is_splat_of_true(const Val *mask) {
+    int64_t on;
+    return mask->kind == VAL_inst && mask->inst->op == OP_splat &&
+           val_is_int(inst_operand(mask->inst, 0), &on) && on;
+}
+
+static bool is_same_mask(const Val *a, const Val *b) {
+    return a == b || (is_splat_of_true(a) && is_splat_of_true(b));
+}
+
+/* Where the record is read, the address has to be known. */
+static bool comes_too_late(const Finder *f, const RecordAccess *record, const Val *address) {
+    if (!record->place.index) return false;
+    return (int)(intptr_t)map_get(&f->made, PTR_KEY(address->inst)) > record->number;
+}
+
+static bool takes(const Finder *f, const RecordAccess *record, const Inst *inst) {
+    const Val *address = ir_resolve(inst->args[0]);
+    return record && record->count < MOST_MEMBERS && is_same_place(record->place, place_of(address)) &&
+           is_same_mask(record->mask, ir_resolve(inst->args[inst->nargs - 1])) &&
+           (inst->op == OP_scatter || !comes_too_late(f, record, address));
 }
 
 static RecordAccess *new_record(Finder *f, const Inst *inst) {
     RecordAccess *record = arena_new(&f->e->arena, RecordAccess);
     record->place = place_of(ir_resolve(inst->args[0]));
     record->mask = ir_resolve(inst->args[inst->nargs - 1]);
+    record->number = f->number;
     return record;
 }
 
 /* What is read behind what is written: other numbers of the same record. */
 static RecordAccess *record_to_read(Finder *f, const Inst *inst) {
     const Val *address = ir_resolve(inst->args[0]);
-    if (f->writes && (f->writes->place != place_of(address) || has_number(f->writes, address))) close_all(f);
+    if (f->writes && (!is_same_place(f->writes->place, place_of(address)) || has_number(f->writes, address)))
+        close_all(f);
     for (int i = 0; i < MOST_OPEN; i++)
-        if (takes(f->reads[i], inst)) return f->reads[i];
+        if (takes(f, f->reads[i], inst)) return f->reads[i];
     RecordAccess **oldest = &f->reads[f->next++ % MOST_OPEN];
     return *oldest = new_record(f, inst);
 }
 
 /* ... and written behind what is read. */
 static RecordAccess *record_to_write(Finder *f, const Inst *inst) {
-    if (takes(f->writes, inst)) return f->writes;
+    if (takes(f, f->writes, inst)) return f->writes;
     if (f->writes) close_all(f);
     f->writes = new_record(f, inst);
     for (int i = 0; i < MOST_OPEN; i++)
-        if (f->reads[i] && f->reads[i]->place != f->writes->place) f->reads[i] = NULL;
+        if (f->reads[i] && !is_same_place(f->reads[i]->place, f->writes->place)) f->reads[i] = NULL;
     return f->writes;
 }
 
 static void visit(Finder *f, const Inst *inst) {
+    f->number++;
+    if (inst->op == OP_buffer_elem && inst_has(inst, INST_BESIDE))
+        map_put(&f->e->arena, &f->made, PTR_KEY(inst), (void *)(intptr_t)f->number);
     if (!is_member(inst)) {
         if (is_seen(inst)) close_all(f);
         return;
@@ -243,9 +289,13 @@ typedef struct Parts {
     bool stores;
 } Parts;
 
-static int64_t offset_of(const Val *address, const Val *place, LayoutRules rules) {
+static int64_t offset_of(const Val *address, RecordPlace place, LayoutRules rules) {
     int64_t offset = 0, index;
-    for (; address != place; address = ir_resolve(address->inst->args[0])) {
+    if (place.index) {
+        ir_index_beside(address->inst, &index);
+        return index * type_layout(ir_target(address->type), LAYOUT_scalar).stride;
+    }
+    for (; address != place.root; address = ir_resolve(address->inst->args[0])) {
         const Inst *step = address->inst;
         const Type *whole = ir_target(step->args[0]->type);
         if (step->op == OP_field) offset += type_field_offset(whole, step->index, rules);
@@ -258,8 +308,9 @@ static int64_t offset_of(const Val *address, const Val *place, LayoutRules rules
 static Part part_of(Emitter *e, const RecordAccess *record, Value place, int index) {
     const Inst *inst = record->members[index];
     int64_t offset = offset_of(ir_resolve(inst->args[0]), record->place, (LayoutRules)place.rules);
-    Part part = {
-        .access = emit_access(e, inst, emit_further(e, place, offset)), .offset = offset, .index = index};
+    Value at = record->place.index ? emit_operand(e, inst, 0) : emit_further(e, place, offset);
+    LLVMValueRef mask = emit_value(e, record->mask).value;
+    Part part = {.access = emit_access(e, inst, at, mask), .offset = offset, .index = index};
     if (inst->op == OP_scatter)
         part.value = emit_to_memory(e, part.access.scalar, emit_use(e, inst, 1), part.access.memory);
     return part;
@@ -269,7 +320,8 @@ static Part part_of(Emitter *e, const RecordAccess *record, Value place, int ind
 static Parts parts_of(Emitter *e, const RecordAccess *record) {
     Parts parts = {arena_array(&e->arena, Part, record->count), record->count,
                    record->members[0]->op == OP_scatter};
-    Value place = emit_value(e, record->place);
+    Value place = {0};
+    if (!record->place.index) place = emit_value(e, record->place.root);
     for (int i = 0; i < record->count; i++) {
         Part part = part_of(e, record, place, i);
         int at = i;
@@ -368,10 +420,20 @@ static void access_asked(Emitter *e, const Parts *parts, LLVMValueRef all) {
     if (!parts->stores) merge(e, parts, loaded, (LLVMBasicBlockRef[]){fast, slow});
 }
 
+/* Of elements, the first and the last are asked about, and with them all that are between. */
+static LLVMValueRef ask_for_all(Emitter *e, const RecordAccess *record, const Parts *parts) {
+    Access *first = &parts->at[0].access, *last = &parts->at[parts->count - 1].access;
+    emit_access_ask(e, first);
+    if (!record->place.index || parts->at[0].offset == parts->at[parts->count - 1].offset) return first->all;
+    emit_access_ask(e, last);
+    return first->all && last->all ? LLVMBuildAnd(e->builder, first->all, last->all, "")
+           : first->all            ? first->all
+                                   : last->all;
+}
+
 static void access_record(Emitter *e, const RecordAccess *record) {
     Parts parts = parts_of(e, record);
-    emit_access_ask(e, &parts.at[0].access);
-    LLVMValueRef all = parts.at[0].access.all;
+    LLVMValueRef all = ask_for_all(e, record, &parts);
     if (all) access_asked(e, &parts, all);
     else access_all(e, &parts);
     for (int i = 0; i < parts.count && !parts.stores; i++) {

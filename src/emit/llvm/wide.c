@@ -292,8 +292,7 @@ static void own_column(Emitter *e, Access *access, int64_t size) {
     access->address.step += size;
 }
 
-Access emit_access(Emitter *e, const Inst *inst, Value at) {
-    LLVMValueRef mask = emit_use(e, inst, inst->nargs - 1);
+Access emit_access(Emitter *e, const Inst *inst, Value at, LLVMValueRef mask) {
     const Type *type = inst->args[0]->type, *target = ir_target(type),
                *lanes = inst->args[inst->nargs - 1]->type;
     Access access = {.scalar = type_element(target),
@@ -328,7 +327,7 @@ void emit_access_ask(Emitter *e, Access *access) {
 }
 
 static Access access_of(Emitter *e, const Inst *inst) {
-    Access access = emit_access(e, inst, emit_operand(e, inst, 0));
+    Access access = emit_access(e, inst, emit_operand(e, inst, 0), emit_use(e, inst, inst->nargs - 1));
     emit_access_ask(e, &access);
     return access;
 }

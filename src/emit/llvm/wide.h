@@ -24,8 +24,8 @@ typedef struct Access {
     int lanes;
 } Access;
 
-/* Of a gather or scatter, at that address for each lane. */
-Access emit_access(Emitter *e, const Inst *inst, Value address);
+/* Of a gather or scatter, at that address for each lane, under that mask. */
+Access emit_access(Emitter *e, const Inst *inst, Value address, LLVMValueRef mask);
 /* Into `all`. */
 void emit_access_ask(Emitter *e, Access *access);
 /* So many bytes further on. */
