@@ -17,15 +17,32 @@ Val *lanes_held(const Lanes *lanes, const Val *v) {
     return v->kind == VAL_inst && varies(lanes, v) && type_is_integer(v->type) ? held(lanes, v->inst) : NULL;
 }
 
-bool lanes_is_held(const Lanes *lanes, const Val *v) {
-    if (!varies(lanes, v) || v->kind != VAL_inst) return false;
+/* Through an index that is made from others, each of which may be there many times. */
+typedef struct Walk {
+    const Lanes *lanes;
+    bool inside; /* as if nothing were held */
+    int left;    /* what may still be looked at */
+} Walk;
+
+static Walk walk(const Lanes *lanes) {
+    enum { MOST = 500 };
+    return (Walk){.lanes = lanes, .left = MOST};
+}
+
+static bool is_held(Walk *walk, const Val *v) {
+    if (!varies(walk->lanes, v) || v->kind != VAL_inst) return false;
     const Inst *inst = v->inst;
     bool leads_on = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul ||
                     inst->op == OP_convert || inst->op == OP_bitcast || ir_target(v->type);
-    if (lanes_held(lanes, v)) return true;
+    if (lanes_held(walk->lanes, v) || walk->left-- <= 0) return true;
     for (int i = 0; i < inst->nargs && leads_on; i++)
-        if (lanes_is_held(lanes, inst_operand(inst, i))) return true;
+        if (is_held(walk, inst_operand(inst, i))) return true;
     return false;
+}
+
+bool lanes_is_held(const Lanes *lanes, const Val *v) {
+    Walk from = walk(lanes);
+    return is_held(&from, v);
 }
 
 /* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a
@@ -34,13 +51,15 @@ static bool is_constant_factor(const Inst *product) {
     return val_is_const(ir_resolve(product->args[0])) || val_is_const(ir_resolve(product->args[1]));
 }
 
-static int step_of_sum(const Lanes *lanes, const Inst *inst) {
-    const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
-    if (other) return lanes_step_of(lanes, other);
-    int a = lanes_step_of(lanes, ir_resolve(inst->args[0])),
-        b = lanes_step_of(lanes, ir_resolve(inst->args[1]));
-    if (a == STEP_none || b == STEP_none) return STEP_none;
-    if (inst->op == OP_mul && (a || b) && lanes->rounds && !is_constant_factor(inst)) return STEP_none;
+static int step_of(Walk *walk, const Val *v);
+
+static int step_of_sum(Walk *walk, const Inst *inst) {
+    const Val *other = inst->op == OP_mul ? lanes_times_one(walk->lanes, inst) : NULL;
+    if (other) return step_of(walk, other);
+    int a = step_of(walk, ir_resolve(inst->args[0]));
+    int b = a == STEP_none ? STEP_none : step_of(walk, ir_resolve(inst->args[1]));
+    if (b == STEP_none) return STEP_none;
+    if (inst->op == OP_mul && (a || b) && walk->lanes->rounds && !is_constant_factor(inst)) return STEP_none;
     if (inst->op == OP_mul) return a && b ? STEP_none : a || b ? STEP_other : STEP_same;
     return a && b ? STEP_other : a ? a : b;
 }
@@ -61,23 +80,30 @@ static int step_of_param(const Lanes *lanes, const Val *v) {
     return step == 1 ? STEP_one : step ? STEP_other : STEP_none;
 }
 
-int lanes_step_of(const Lanes *lanes, const Val *v) {
+static int step_of(Walk *walk, const Val *v) {
+    const Lanes *lanes = walk->lanes;
     if (!varies(lanes, v)) return STEP_same;
     if (v->kind != VAL_inst) return step_of_param(lanes, v);
+    if (walk->left-- <= 0) return STEP_none;
     const Inst *inst = v->inst;
     switch ((Op)inst->op) {
     case OP_thread_id: return STEP_one;
     case OP_convert:
     case OP_bitcast:
     case OP_extract:
-    case OP_shuffle: return lanes_step_of(lanes, ir_resolve(inst->args[0]));
+    case OP_shuffle: return step_of(walk, ir_resolve(inst->args[0]));
     case OP_add:
     case OP_sub:
-    case OP_mul: return step_of_sum(lanes, inst);
+    case OP_mul: return step_of_sum(walk, inst);
     case OP_min:
-    case OP_max: return lanes_held(lanes, v) ? lanes_step_of(lanes, lanes_held(lanes, v)) : STEP_none;
+    case OP_max: return lanes_held(lanes, v) ? step_of(walk, lanes_held(lanes, v)) : STEP_none;
     default: return STEP_none;
     }
+}
+
+int lanes_step_of(const Lanes *lanes, const Val *v) {
+    Walk from = walk(lanes);
+    return step_of(&from, v);
 }
 
 int lanes_step_of_address(const Lanes *lanes, const Val *address) {
@@ -100,8 +126,7 @@ typedef struct Step {
     bool at_least;
 } Step;
 
-/* `inside`: as if nothing were held. */
-static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step);
+static bool exact_step(Walk *walk, const Val *v, Step *step);
 
 static bool is_small(int64_t step) { return step >= -LANES_SMALL_STEP && step <= LANES_SMALL_STEP; }
 
@@ -115,13 +140,14 @@ static bool exact_step_of_product(const Lanes *lanes, const Val *factor, Step *s
     return is_small(step->by);
 }
 
-static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, bool inside, Step *step) {
+static bool exact_step_of_pair(Walk *walk, const Inst *inst, Step *step) {
+    const Lanes *lanes = walk->lanes;
     Step a, b;
     const Val *other = inst->op == OP_mul ? lanes_times_one(lanes, inst) : NULL;
-    if (other) return exact_step(lanes, other, inside, step);
+    if (other) return exact_step(walk, other, step);
     const Val *x = ir_resolve(inst->args[0]);
     const Val *y = ir_resolve(inst->args[1]);
-    if (!exact_step(lanes, x, inside, &a) || !exact_step(lanes, y, inside, &b)) return false;
+    if (!exact_step(walk, x, &a) || !exact_step(walk, y, &b)) return false;
     *step = a.by ? a : b;
     if (inst->op == OP_mul) return exact_step_of_product(lanes, a.by ? y : x, step);
     step->by = inst->op == OP_add ? a.by + b.by : a.by - b.by;
@@ -129,7 +155,8 @@ static bool exact_step_of_pair(const Lanes *lanes, const Inst *inst, bool inside
 }
 
 /* Of numbers with 32 bits or more. */
-static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step) {
+static bool exact_step(Walk *walk, const Val *v, Step *step) {
+    const Lanes *lanes = walk->lanes;
     *step = (Step){0};
     if (!type_is_integer(type_element(v->type)) || type_bits(type_element(v->type)) < 32) return false;
     if (!varies(lanes, v)) return true;
@@ -137,6 +164,7 @@ static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step
         step->by = step_of_counter(lanes, v);
         return step->by != 0 && is_small(step->by);
     }
+    if (walk->left-- <= 0) return false;
     const Inst *inst = v->inst;
     switch ((Op)inst->op) {
     case OP_thread_id: return step->by = 1, type_is_scalar(v->type);
@@ -144,28 +172,31 @@ static bool exact_step(const Lanes *lanes, const Val *v, bool inside, Step *step
         return step->by = 1, ir_resolve(inst->args[0])->kind == VAL_inst &&
                                  ir_resolve(inst->args[0])->inst->op == OP_thread_id;
     case OP_convert:
-    case OP_bitcast: return exact_step(lanes, ir_resolve(inst->args[0]), inside, step);
+    case OP_bitcast: return exact_step(walk, ir_resolve(inst->args[0]), step);
     case OP_add:
     case OP_sub:
-    case OP_mul: return exact_step_of_pair(lanes, inst, inside, step);
+    case OP_mul: return exact_step_of_pair(walk, inst, step);
     case OP_min:
-    case OP_max: return inside && lanes_held(lanes, v) && exact_step(lanes, lanes_held(lanes, v), true, step);
+    case OP_max: return walk->inside && lanes_held(lanes, v) && exact_step(walk, lanes_held(lanes, v), step);
     default: return false;
     }
 }
 
 int64_t lanes_least_step(const Lanes *lanes, const Val *v) {
     Step step;
-    return exact_step(lanes, v, false, &step) ? step.by < 0 ? -step.by : step.by : 0;
+    Walk from = walk(lanes);
+    return exact_step(&from, v, &step) ? step.by < 0 ? -step.by : step.by : 0;
 }
 
 /* Has each lane another element of a buffer? */
 static bool is_of_other_element(const Lanes *lanes, const Val *address, bool inside) {
     Step step;
+    Walk from = walk(lanes);
+    from.inside = inside;
     while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
         address = ir_resolve(address->inst->args[0]);
     if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
-    return exact_step(lanes, ir_resolve(address->inst->args[1]), inside, &step) && step.by != 0;
+    return exact_step(&from, ir_resolve(address->inst->args[1]), &step) && step.by != 0;
 }
 
 static bool adds_by_rows(const Lanes *lanes, const Inst *inst, bool inside) {
