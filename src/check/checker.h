@@ -620,6 +620,7 @@ bool may_be_ptr_pair(Checker *c, const Type *type);
 bool is_ptr_differentiable_type(Checker *c, const Type *type);
 const Type *synthesize_assoc(Checker *c, const Conformance *conformance, Decl *assoc);
 void check_differentiable_struct(Checker *c, Conformance *conformance);
+void check_reference_struct(Checker *c, Conformance *conformance);
 
 /* ---- library.c */
 void library_open(Checker *c); /* the prelude is a module, with what programs before asked for */

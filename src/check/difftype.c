@@ -251,6 +251,49 @@ static bool is_made_for(Checker *c, const Type *type, const Type *differential) 
            (owner->kind == DECL_extension && this_type_of(c, owner)->decl == type->decl);
 }
 
+/* How a reference and its Differential, which may be of another type, go together field by field. */
+typedef struct Partners {
+    DeclVec own, theirs;
+    int *of;     /* those of our own: the number among theirs, or -1 */
+    bool *taken; /* among theirs */
+} Partners;
+
+static void pair_up(Partners *p, int own, int theirs) {
+    if (p->of[own] >= 0 || p->taken[theirs]) return;
+    p->of[own] = theirs;
+    p->taken[theirs] = true;
+}
+
+static Name wanted_name(const Decl *field) {
+    const Expr *said = field->sema ? field->sema->derivative_member : NULL;
+    return said ? said->name : field->name;
+}
+
+/* By their names; what is left belongs together in its order, buffers with buffers first. */
+static Partners partners_of(Checker *c, const Type *type, const Type *differential) {
+    Partners p = {.own = check_all_fields(c, type), .theirs = check_all_fields(c, differential)};
+    p.of = arena_array(c->arena, int, p.own.count + 1);
+    p.taken = arena_array(c->arena, bool, p.theirs.count + 1);
+    for (int i = 0; i < p.own.count; i++) p.of[i] = -1;
+    enum { BY_NAME, BY_KIND, BY_ORDER };
+    for (int by = BY_NAME; by <= BY_ORDER; by++)
+        for (int i = 0; i < p.own.count; i++)
+            for (int k = 0; k < p.theirs.count; k++) {
+                bool alike = check_field_type(c, type, p.own.at[i])->kind ==
+                             check_field_type(c, differential, p.theirs.at[k])->kind;
+                bool named = wanted_name(p.own.at[i]) == p.theirs.at[k]->name;
+                if (by == BY_NAME ? named : by == BY_KIND ? alike : true) pair_up(&p, i, k);
+            }
+    return p;
+}
+
+static Decl *left_partner(Checker *c, const Type *type, const Type *differential, Decl *field) {
+    Partners p = partners_of(c, type, differential);
+    for (int i = 0; i < p.own.count; i++)
+        if (p.own.at[i] == field && p.of[i] >= 0) return p.theirs.at[p.of[i]];
+    return NULL;
+}
+
 Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     if (type->kind != TYPE_struct) return NULL;
     bool pointer = is_ptr_differentiable_type(c, type);
@@ -272,7 +315,7 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     DeclVec fields = check_all_fields(c, differential);
     for (int i = 0; i < fields.count; i++)
         if (fields.at[i]->name == field->name) return fields.at[i];
-    return NULL;
+    return pointer ? left_partner(c, type, differential, field) : NULL;
 }
 
 /* ---- checks */
@@ -310,6 +353,19 @@ void check_differentiable_struct(Checker *c, Conformance *conformance) {
     DeclVec fields = check_all_fields(c, type);
     for (int i = 0; i < fields.count; i++) check_differential_field(c, type, fields.at[i]);
     for (int i = 0; i < fields.count; i++) refuse_shared_member(c, type, &fields, i);
+}
+
+/* What a reference has no field for does not come along where derivatives take it apart. */
+void check_reference_struct(Checker *c, Conformance *conformance) {
+    const Type *type = conformance->type, *differential = check_ptr_differential(c, type);
+    if (type->kind != TYPE_struct || !differential || differential->kind != TYPE_struct) return;
+    Partners p = partners_of(c, type, differential);
+    for (int k = 0; k < p.theirs.count; k++) {
+        if (p.taken[k]) continue;
+        report(c, DIAG_counterpart_alone, conformance->loc, p.theirs.at[k]->name->text,
+               type_str(c, differential), type_str(c, type));
+        return;
+    }
 }
 
 bool check_is_diff_type(Checker *c, const Type *type, const Decl *context) {

@@ -210,6 +210,7 @@ static bool check_one(Checker *c, void *user, const Declared *declared) {
         }
         return false;
     }
+    if (interface->name == c->known.IDifferentiablePtrType) check_reference_struct(c, conformance);
     const Decl *context = c->context;
     c->context = conformance->decl;
     for (int i = 0; i < interface->members.count; i++)
