@@ -49,6 +49,7 @@ static bool keeps_rows(const Inst *inst, int index) {
 }
 
 static bool is_counted(const Inst *loop, const Inst *elem) {
+    if (elem->op != OP_elem) return false; /* a field of what the array is seen as */
     const Val *index = val_unconverted(inst_operand(elem, 1));
     const Type *row = ir_target(inst_operand(elem, 0)->type);
     return index->kind == VAL_param && index->region->owner == loop && row->kind == TYPE_array &&
