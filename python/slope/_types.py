@@ -21,6 +21,7 @@ CODES = {"?": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": 
 VOID, VECTOR, ARRAY, STRUCT, POINTER, BUFFER = 0, 13, 14, 15, 16, 17
 READ_ONLY_BUFFERS = (0, 4, 6)
 COUNTED_BUFFERS = (2, 3)
+GRID = ["data", "offset", "shape", "strides"]  # the fields of a tensor of slangpy
 SPAN = np.dtype([("data", "u8"), ("count", "u8")])
 
 
@@ -67,13 +68,18 @@ class Type:
 
     @property
     def is_reference(self) -> bool:
-        """DiffBuffer, DiffTensor or TensorView: an array stands for it, in whose memory it is."""
-        return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<", "TensorView<"))
+        """DiffBuffer, DiffTensor, TensorView, or a tensor of slangpy: an array stands for it, in whose memory it is."""
+        return self._is_named("DiffBuffer<", "DiffTensor<", "TensorView<") or (
+            self._is_named("Tensor<", "RWTensor<", "AtomicTensor<") and [name for name, _ in self.fields] == GRID)
 
     @property
     def is_view(self) -> bool:
-        """DiffTensorView: an array stands for its values; a gradient and tangents may be missing."""
-        return self.kind == STRUCT and self.name.startswith("DiffTensorView<")
+        """DiffTensorView, or a tensor of slangpy with gradients: an array stands for its values; gradients and tangents may be missing."""
+        return self._is_named("DiffTensorView<") or (
+            self._is_named("GradOutTensor<", "GradInTensor<", "GradInOutTensor<") and self.fields[0][0] == "primal")
+
+    def _is_named(self, *begins: str) -> bool:
+        return self.kind == STRUCT and self.name.startswith(begins)
 
     @property
     def is_written(self) -> bool:
@@ -232,7 +238,7 @@ class Type:
         return {name: part for name, (part, _) in parts.items()}, join(where, *[lead for _, lead in parts.values()])
 
     def _refer(self, value: Any, where: str) -> Dict[str, Any]:
-        """The fields of a DiffBuffer, DiffTensor or TensorView on an array."""
+        """The fields of a reference on an array."""
         array = buffer_array(self.field("data"), value, where)
         if len(self.fields) == 1:
             return {"data": array}

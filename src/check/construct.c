@@ -794,7 +794,8 @@ static int try_list(Env *env, const Expr *list, const Type *type) {
     c->diags->muted++;
     Expr *e = coerce_list(env, copy, type);
     c->diags->muted--;
-    return e->kind == EXPR_error ? COST_none : 0;
+    if (e->kind == EXPR_error) return COST_none;
+    return type_is_scalar(type) ? COST_lane : 0; /* braces are rather for what has parts */
 }
 
 int list_cost(Env *env, const Expr *list, const Type *type) {

@@ -269,3 +269,19 @@ def test_machine_code_is_kept_where_asked(tmp_path, monkeypatch):
     assert files_after(True, other) == 1
     monkeypatch.setenv("SLOPE_CACHE", "")
     assert files_after(True, other) == 1
+
+
+def test_tensors_of_slangpy_are_arrays():
+    m = slope.compile("""import slangpy;
+        RWTensor<float, 1> shared;
+        [Differentiable] float f(int2 at, GradOutTensor<float3, 2> t, Tensor<float, 1> w) { let v = t.load(at); return dot(v, v) * w.load(at.x) + shared[0]; }
+        void backward(int2 at, GradOutTensor<float3, 2> t, Tensor<float, 1> w, float d) { bwd_diff(f)(at, t, w, d); }""")
+    at = np.stack(np.meshgrid([0, 1], [0, 1, 2], indexing="ij"), -1).astype("i4")
+    t, w = np.arange(18, dtype="f4").reshape(2, 3, 3), np.array([1, 2], "f4")
+    m.uniforms["shared"] = np.array([0.5], "f4")
+    assert np.array_equal(m.f(at, t, w), (t * t).sum(-1) * w[:, None] + 0.5)
+    gradient = np.zeros_like(t)
+    m.backward(at, {"primal": t, "d_out": gradient}, w, 1.0)
+    assert np.array_equal(gradient, 2 * t * w[:, None, None])
+    with pytest.raises(ValueError, match="has 2 dimensions, the array 1"):
+        m.f(at[0, 0], t[0], w)
