@@ -174,9 +174,13 @@ static const Amounts *count_param(Count *count, const Func *func, int index) {
     return amounts;
 }
 
-static bool is_jump(const void *user, const Inst *inst) {
-    (void)user;
-    return inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
+/* What a loop inside goes on with stays inside: if that loop uses the tape, it is asked itself. */
+static bool leaves(const void *user, const Inst *inst) {
+    if (inst->op == OP_return) return true;
+    if (inst->op != OP_break && inst->op != OP_continue) return false;
+    const Inst *at = inst->target == user ? NULL : inst->target;
+    while (at && at != user) at = at->parent->owner;
+    return !at;
 }
 
 static Amounts count_branches(Count *count, const Inst *inst, const Val *tape) {
@@ -188,7 +192,7 @@ static Amounts count_branches(Count *count, const Inst *inst, const Val *tape) {
             greatest.peak[i] = greater(greatest.peak[i], one.peak[i]);
         }
     }
-    return !is_nothing(&greatest) && inst_find(inst, is_jump, NULL) ? no_limit() : greatest;
+    return !is_nothing(&greatest) && inst_find(inst, leaves, inst) ? no_limit() : greatest;
 }
 
 /* Nobody knows how often it takes something away. */
