@@ -36,8 +36,8 @@ int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, in
     if (record->kind != TYPE_record || counterpart->kind != TYPE_record) return -1;
     const RecordDiff *diff = ir_record_diff(ad->m, record);
     if (diff->reference && diff->field_map) return diff->field_map[field];
-    return record == counterpart ? field
-                                 : -1; /* a plain struct in a reference, the same in its counterpart */
+    bool exists = field < type_record(counterpart)->nfields;
+    return exists ? field : -1; /* a plain struct in a reference, and the one that goes with it */
 }
 
 Val *ad_zero(Ad *ad, const Type *type) { return ir_const_zero(ad->m, type); }
