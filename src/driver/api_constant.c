@@ -1,10 +1,10 @@
 /* Constant buffers that are not globals themselves: parameters of kernels, fields of structs.
  *
- * The host sees what is in a constant buffer laid out by std140; the program reads it through a pointer, as
- * it reads all memory, in the scalar layout. So there are two of each: the bytes that the host sets, and the
- * program's copy, which the pointer refers to. They exist as soon as the uniform does, all zero. (A global
- * constant buffer needs none of this: compiled code knows its layout.) Images there and elsewhere know the
- * formats that they are declared with. */
+ * The host sees what is in a constant buffer laid out by std140; the program reads it as it reads all memory,
+ * in the scalar layout. So there are two of each: the bytes that the host sets, and the program's copy, which
+ * a pointer refers to. They exist as soon as the uniform does, all zero. (Those of a global constant buffer
+ * are the uniform's data and its place in compiled code.) Images there and elsewhere know the formats that
+ * they are declared with. */
 #include "driver.h"
 
 /* ---- from one layout to the other */

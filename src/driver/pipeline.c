@@ -740,7 +740,6 @@ static void pack(const Unit *unit, Func *func) {
 
 void unit_legalize(Unit *unit, uint32_t lacks) {
     LegalOptions options = {.integers = (lacks & BACKEND_LACKS_INTEGERS) != 0,
-                            .layouts = (lacks & BACKEND_LACKS_LAYOUTS) != 0,
                             .clamps = (lacks & BACKEND_LACKS_CLAMPS) != 0,
                             .halves = (lacks & BACKEND_LACKS_HALVES) != 0,
                             .zeros = (lacks & BACKEND_LACKS_ZEROS) != 0};

@@ -15,7 +15,7 @@
  * what C or C++ claims. In the JIT they are those of the IR with the prefix `slope.`.
  *
  * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an
- * RtBuffer. In the JIT, constant buffers have the layout std140. Memory of `in` parameters is not written
+ * RtBuffer. Memory of `in` parameters is not written
  * during a call; memory of out and inout parameters overlaps with nothing else that the function reaches. A
  * call that is ended by `abort` returns zero; the runtime has the message. */
 #ifndef SLOPE_EMIT_ABI_H

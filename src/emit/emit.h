@@ -92,7 +92,6 @@ typedef enum TargetCapabilities {
  * them. */
 typedef enum BackendLacks {
     BACKEND_LACKS_INTEGERS = 1, /* division by zero and what overflows, shifts by more than there are bits */
-    BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
     BACKEND_LACKS_SHORT =
         4, /* a use for vectors of two and three lanes: it makes vectors of scalars itself */
     BACKEND_LACKS_HALVES = 8,   /* conversions of halves other than from and to float, and their remainder */

@@ -6,7 +6,6 @@ typedef struct Image {
     Val **data;
     int ndata, next;
     unsigned char *bytes;
-    LayoutRules rules;
 } Image;
 
 static void put_scalar(Image *image, const Type *type, int64_t offset) {
@@ -31,19 +30,19 @@ static void put_object(Image *image, const Type *type, int64_t offset) {
     if (type_is_scalar(type)) {
         put_scalar(image, type, offset);
     } else if (type->kind == TYPE_array || type->kind == TYPE_vector) {
-        int64_t stride = type_element_stride(type, image->rules);
+        int64_t stride = type_element_stride(type, LAYOUT_scalar);
         int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
         for (int64_t i = 0; i < count; i++) put_object(image, type->args[0], offset + i * stride);
     } else if (type->kind == TYPE_record) {
         for (int i = 0; i < type_record(type)->nfields; i++)
             put_object(image, type_record(type)->fields[i].type,
-                       offset + type_field_offset(type, i, image->rules));
+                       offset + type_field_offset(type, i, LAYOUT_scalar));
     } else {
         image->next++; /* pointers and buffers: null */
     }
 }
 
-void emit_fill_image(const Global *global, LayoutRules rules, char *memory) {
-    Image image = {global->data, global->ndata, 0, (unsigned char *)memory, rules};
+void emit_fill_image(const Global *global, char *memory) {
+    Image image = {global->data, global->ndata, 0, (unsigned char *)memory};
     if (global->data) put_object(&image, global->type, 0);
 }

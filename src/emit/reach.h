@@ -222,7 +222,7 @@ int64_t emit_copied_bytes(const Func *func); /* of what its groups copy (Func.co
 bool emit_take_shared(const Reached *reached, const WaitingSums *sums, int64_t *taken, int64_t bytes);
 
 /* ---- image.c */
-void emit_fill_image(const Global *global, LayoutRules rules,
+void emit_fill_image(const Global *global,
                      char *memory); /* which is zero; what it has no constants for stays so */
 
 #endif

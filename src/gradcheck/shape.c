@@ -437,7 +437,7 @@ static char *take(Check *check, const Type *type) {
     return type ? arena_take(check->arena, (size_t)type_layout(type, LAYOUT_scalar).stride + 16) : NULL;
 }
 
-static void fill(Check *check, const Type *type, LayoutRules rules, char *at);
+static void fill(Check *check, const Type *type, char *at);
 
 /* `start`: what it holds before each call. `before`: so many elements lie in front of it. */
 static RtBuffer make_buffer(Check *check, const Type *element, uint64_t before, char **start) {
@@ -451,7 +451,7 @@ static RtBuffer make_buffer(Check *check, const Type *element, uint64_t before, 
         char *at = (char *)buffer.data + i * stride;
         if (element->kind == TYPE_void)
             gradcheck_put(TYPE_float, at, gradcheck_uniform(&check->random, 0.25, 2));
-        else fill(check, element, LAYOUT_scalar, at);
+        else fill(check, element, at);
     }
     char *pristine = arena_copy(check->arena, buffer.data, size);
     restored.pristine = pristine;
@@ -474,7 +474,7 @@ static bool is_library_record(const Type *type, const char *name) {
 }
 
 /* Four texels by four, in as many layers as a cube has faces, for any kind of texture (prelude/texture.slang). */
-static void fill_image(Check *check, const Type *image, LayoutRules rules, char *at) {
+static void fill_image(Check *check, const Type *image, char *at) {
     enum { WIDTH = 4, HEIGHT = 4, LAYERS = 6, CHANNELS = 4, NUMBERS = WIDTH * HEIGHT * LAYERS * CHANNELS };
     static const struct {
         const char *field;
@@ -491,7 +491,7 @@ static void fill_image(Check *check, const Type *image, LayoutRules rules, char 
     vec_push(check->arena, &check->restored, restored);
     const Record *record = type_record(image);
     for (int i = 0; i < record->nfields; i++) {
-        char *field = at + type_field_offset(image, i, rules);
+        char *field = at + type_field_offset(image, i, LAYOUT_scalar);
         if (record->fields[i].type->kind == TYPE_buffer) memcpy(field, &texels, sizeof texels);
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             if (strcmp(record->fields[i].name->text, sizes[k].field) == 0)
@@ -499,21 +499,21 @@ static void fill_image(Check *check, const Type *image, LayoutRules rules, char 
     }
 }
 
-static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
+static void fill(Check *check, const Type *type, char *at) {
     if (is_library_record(type, "SamplerState")) return; /* all zero: linear, to the edge */
     if (is_library_record(type, "__Image")) {
-        fill_image(check, type, rules, at);
+        fill_image(check, type, at);
         return;
     }
     if (type_is_scalar(type)) gradcheck_put(type->kind, at, data_value(check, type->kind));
     else if (type->kind == TYPE_vector || type->kind == TYPE_array) {
         int64_t count = type->kind == TYPE_vector ? type_count(type) : type_length(type);
         for (int64_t i = 0; i < count; i++)
-            fill(check, type->args[0], rules, at + i * type_element_stride(type, rules));
+            fill(check, type->args[0], at + i * type_element_stride(type, LAYOUT_scalar));
     } else if (type->kind ==
                TYPE_record) /* of a view the elements alone: derivatives of it would be tangents */
         for (int i = 0; i < (type_record(type)->is_view ? 1 : type_record(type)->nfields); i++)
-            fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
+            fill(check, type_record(type)->fields[i].type, at + type_field_offset(type, i, LAYOUT_scalar));
     else if (type->kind == TYPE_buffer) {
         char *start;
         RtBuffer buffer = make_buffer(check, type->args[0], 0, &start);
@@ -572,17 +572,17 @@ static void keep_bound(Check *check, const Type *type, const char *value) {
 void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
     for (int i = 0; i < survey->globals.count; i++) {
         Global *global = survey->globals.at[i];
-        LayoutRules rules = (LayoutRules)global->layout;
         if (global->kind != GLOBAL_uniform || map_has(&check->filled, PTR_KEY(global))) continue;
         map_put(check->arena, &check->filled, PTR_KEY(global), check);
         char *address = driver_uniform_address(check->program, global);
         if (!address) continue;
-        Restored restored = {.data = address, .size = (size_t)type_layout(global->type, rules).size};
+        Restored restored = {.data = address, .size = (size_t)type_layout(global->type, LAYOUT_scalar).size};
         const char *value = gradcheck_host_value(check, global);
         if (value) {
-            memcpy(address, value, restored.size);
+            driver_copy_value(&(LayoutCopy){.rules = (LayoutRules)global->layout}, global->type, value,
+                              address);
             keep_bound(check, global->type, value);
-        } else fill(check, global->type, rules, address);
+        } else fill(check, global->type, address);
         restored.pristine = arena_copy(check->arena, address, restored.size);
         vec_push(check->arena, &check->restored, restored);
     }

@@ -3,8 +3,7 @@
  *
  * Sums of objects become sums of their numbers, part by part, in loops over what arrays have; so they do for
  * every target. What else a target lacks, the caller says: that integers are divided by zero, that the least
- * integer is divided by -1, that bits are shifted by more than there are; that an object is copied from
- * memory in which it is laid out by other rules; that vectors of floats become integers, wherever they lie;
+ * integer is divided by -1, that bits are shifted by more than there are; that vectors of floats become integers, wherever they lie;
  * that halves are computed with in all ways; that nothing times anything is nothing.
  *
  * A pointer that is compared, kept or handed on is an address, whether there is an element or not: `&data[0]
@@ -57,32 +56,6 @@ static void add_part(Builder *b, Val *to, Val *from) {
     Val *sum = build_load(b, to);
     Val *term = build_load(b, from);
     build_store(b, to, build_sum(b, sum, term));
-}
-
-/* ---- layouts: those of uniforms may have gaps that those of variables have not */
-
-static void copy_part(Builder *b, Val *to, Val *from) { build_store(b, to, build_load(b, from)); }
-
-static void copy_layout(Legalize *l, Inst *inst) {
-    Val *to = inst_operand(inst, 0), *from = inst_operand(inst, 1);
-    if (opt_memory_layout(to) == opt_memory_layout(from)) return;
-    Builder b = build_before(inst);
-    for_parts(&b, to, from, copy_part);
-    replace(l, inst, NULL);
-}
-
-/* What is called expects objects as variables have them. */
-static void pass_layouts(Legalize *l, Inst *call) {
-    Builder b = build_before(call);
-    for (int i = 0; i < call->nargs; i++) {
-        const Param *param = &call->callee->params[i];
-        if (!(param->flags & PARAM_BY_ADDRESS) || opt_memory_layout(inst_operand(call, i)) == LAYOUT_scalar)
-            continue;
-        Val *copy = build_var(&b, param->type, NULL, true);
-        for_parts(&b, copy, inst_operand(call, i), copy_part);
-        call->args[i] = copy;
-        l->changed = true;
-    }
 }
 
 /* ---- integers */
@@ -278,13 +251,7 @@ static void visit(void *user, Inst *inst) {
         for_parts(&b, inst_operand(inst, 0), inst_operand(inst, 1), add_part);
         replace(l, inst, NULL);
         break;
-    case OP_copy:
-        if (l->options.layouts) copy_layout(l, inst);
-        break;
-    case OP_call:
-        if (l->options.layouts) pass_layouts(l, inst);
-        take_addresses(l, inst);
-        break;
+    case OP_call: take_addresses(l, inst); break;
     case OP_div:
     case OP_rem:
     case OP_shl:

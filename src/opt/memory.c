@@ -63,10 +63,3 @@ const Inst *opt_memory_sum(const Inst *store) {
     }
     return NULL;
 }
-
-LayoutRules opt_memory_layout(Val *address) {
-    const Val *root = ir_root(address);
-    bool in_uniform =
-        root->kind == VAL_inst && root->inst->op == OP_global && root->inst->global->kind == GLOBAL_uniform;
-    return in_uniform ? (LayoutRules)root->inst->global->layout : LAYOUT_scalar;
-}

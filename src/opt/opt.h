@@ -122,8 +122,7 @@ bool opt_dce_but(Func *func, const InstVec *insts, const ValVec *vals);
 typedef struct LegalOptions {
     /* division and shifts are defined for all operands, and only some will do for the target */
     bool integers;
-    bool layouts; /* uniforms are laid out by rules of their own, and it copies only what is alike */
-    bool clamps;  /* of vectors of floats it makes integers only where all are in range */
+    bool clamps; /* of vectors of floats it makes integers only where all are in range */
     /* it makes halves of floats alone, and floats alone of halves, and has no remainder of them */
     bool halves;
     bool zeros; /* no products and quotients of which nothing stays nothing */
@@ -241,8 +240,5 @@ Object opt_memory_object(const Memory *memory, const Val *address);
 /* What it adds to its place, in any order, is added to what this has read there; NULL: it does something
  * else. */
 const Inst *opt_memory_sum(const Inst *store);
-/* By which rules it is laid out: what is in a uniform as that is; elements of buffers plainly, whatever the
- * buffer is in. */
-LayoutRules opt_memory_layout(Val *address);
 
 #endif

@@ -267,11 +267,19 @@ static bool widen(View *view) {
     return true;
 }
 
+/* What is in a uniform as the host lays it out; elements of buffers plainly, whatever the buffer is in. */
+static LayoutRules rules_at(Val *address) {
+    const Val *root = ir_root(address);
+    bool in_uniform =
+        root->kind == VAL_inst && root->inst->op == OP_global && root->inst->global->kind == GLOBAL_uniform;
+    return in_uniform ? (LayoutRules)root->inst->global->layout : LAYOUT_scalar;
+}
+
 static bool find_view(Val *address, View *view) {
     Val *cast = first_cast(address);
     if (!cast) return false;
     Val *base = inst_operand(cast->inst, 0);
-    *view = (View){.base = base, .rules = opt_memory_layout(base), .known = cast};
+    *view = (View){.base = base, .rules = rules_at(base), .known = cast};
     if (!has_bits(ir_target(cast->type))) return false;
     follow(view, ir_resolve(address), cast);
     view->type = ir_target(view->known->type);

@@ -27,7 +27,6 @@ enum { COMMON_LOOP = 32 };
 typedef struct Owner {
     SumSource source;
     const Type *buffer;
-    LayoutRules rules; /* of what the place is in */
     bool summed, touched;
     Val *own; /* the parameter that stands for it */
 } Owner;
@@ -47,7 +46,6 @@ typedef struct Search {
 
 typedef struct Trail {
     SumSource source;
-    LayoutRules rules;
     const void *root; /* the uniform, or the parameter, of whichever function; NULL: neither */
     bool is_exact;    /* the source is filled in */
 } Trail;
@@ -70,23 +68,21 @@ static void begin_at(const Search *search, const Val *v, Trail *trail) {
     if (v->inst->op == OP_global && v->inst->global->kind == GLOBAL_uniform) {
         *trail = (Trail){.root = v->inst->global, .is_exact = true};
         trail->source.global = v->inst->global;
-        trail->rules = (LayoutRules)v->inst->global->layout;
     } else if (v->inst->op == OP_load && v->type->kind == TYPE_pointer) {
         follow(search, ir_resolve(v->inst->args[0]), trail);
-        trail->rules = LAYOUT_scalar;
     }
 }
 
-static bool add_part(const Inst *part, LayoutRules rules, int64_t *offset) {
+static bool add_part(const Inst *part, int64_t *offset) {
     const Type *whole = ir_target(part->args[0]->type);
     int64_t index;
     if (part->op == OP_field) {
-        *offset += type_field_offset(whole, part->index, rules);
+        *offset += type_field_offset(whole, part->index, LAYOUT_scalar);
         return true;
     }
     bool is_known = part->op == OP_elem && whole->kind == TYPE_array &&
                     val_is_int(ir_resolve(part->args[1]), &index) && index >= 0 && index < type_length(whole);
-    if (is_known) *offset += index * type_element_stride(whole, rules);
+    if (is_known) *offset += index * type_element_stride(whole, LAYOUT_scalar);
     return is_known;
 }
 
@@ -97,7 +93,7 @@ static void follow(const Search *search, const Val *address, Trail *trail) {
     while (base->kind == VAL_inst && op_has(base->inst->op, OP_PART)) base = ir_resolve(base->inst->args[0]);
     begin_at(search, base, trail);
     while (address != base) {
-        trail->is_exact &= add_part(address->inst, trail->rules, &offset);
+        trail->is_exact &= add_part(address->inst, &offset);
         address = ir_resolve(address->inst->args[0]);
     }
     trail->is_exact &= trail->source.nsteps < SUM_STEPS;
@@ -126,7 +122,7 @@ static bool is_same_source(const SumSource *a, const SumSource *b) {
 static Owner *owner_at(Search *search, const Trail *trail, const Type *buffer) {
     for (int i = 0; i < search->owners.count; i++)
         if (is_same_source(&search->owners.at[i].source, &trail->source)) return &search->owners.at[i];
-    Owner owner = {.source = trail->source, .buffer = buffer, .rules = trail->rules};
+    Owner owner = {.source = trail->source, .buffer = buffer};
     vec_push(search->arena, &search->owners, owner);
     return &search->owners.at[search->owners.count - 1];
 }
@@ -250,8 +246,7 @@ static bool can_be_kept(const Search *search, const Owner *owner) {
     const void *root = owner->source.global ? (const void *)owner->source.global
                                             : search->kernel->body->params[owner->source.param];
     if (!owner->summed || owner->touched || map_has(&search->touched, PTR_KEY(root))) return false;
-    return consists_of(element, owner->source.scalar) &&
-           (owner->rules == LAYOUT_scalar || element == owner->source.scalar);
+    return consists_of(element, owner->source.scalar);
 }
 
 /* ---- the form with copies */

@@ -51,7 +51,7 @@ typedef bool (*Pass)(Func *func);
 static bool inline_all(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 200}); }
 static bool sroa_keep(Func *func) { return opt_sroa_func(func, (SroaOptions){.keep_opaque = true}); }
 
-static bool legalize(Func *func) { return opt_legalize(func, (LegalOptions){true, true, true, true, true}); }
+static bool legalize(Func *func) { return opt_legalize(func, (LegalOptions){true, true, true, true}); }
 
 static bool range(Func *func) {
     return opt_range(func, (RangeOptions){.copies = true, .apart = true, .register_bits = 128});

@@ -50,8 +50,7 @@ bool jit_open(JitProgram *program, const EmitBackend *backend, const RuntimeConf
 
 void jit_legalize(Module *module, const EmitBackend *backend) {
     bool lacks = strcmp(backend->name, "interp") != 0;
-    LegalOptions options = {
-        .layouts = true, .integers = lacks, .clamps = lacks, .halves = lacks, .zeros = lacks};
+    LegalOptions options = {.integers = lacks, .clamps = lacks, .halves = lacks, .zeros = lacks};
     for (int i = 0; i < module->funcs.count; i++) opt_legalize(module->funcs.at[i], options);
 }
 

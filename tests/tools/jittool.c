@@ -109,18 +109,18 @@ static int count_scalars(const Type *type) {
     return count;
 }
 
-static void fill(const Type *type, LayoutRules rules, char *to, const Numbers *numbers, int *next) {
+static void fill(const Type *type, char *to, const Numbers *numbers, int *next) {
     char *end;
     if (type_is_scalar(type)) {
         if (*next < numbers->count) put_number(numbers->at[(*next)++], &end, type, to);
     } else if (type->kind == TYPE_record) {
         for (int i = 0; i < type_record(type)->nfields; i++)
-            fill(type_record(type)->fields[i].type, rules, to + type_field_offset(type, i, rules), numbers,
+            fill(type_record(type)->fields[i].type, to + type_field_offset(type, i, LAYOUT_scalar), numbers,
                  next);
     } else if (type->kind == TYPE_array || type->kind == TYPE_vector) {
         int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
         for (int64_t i = 0; i < count; i++)
-            fill(type->args[0], rules, to + i * type_element_stride(type, rules), numbers, next);
+            fill(type->args[0], to + i * type_element_stride(type, LAYOUT_scalar), numbers, next);
     }
 }
 
@@ -130,17 +130,16 @@ static const Type *element_of(const Tool *tool, const Type *type) {
 }
 
 /* Memory for as many elements as the numbers make. */
-static char *fill_elements(Tool *tool, const Type *element, LayoutRules rules, const Numbers *numbers,
-                           uint64_t *count) {
+static char *fill_elements(Tool *tool, const Type *element, const Numbers *numbers, uint64_t *count) {
     int each = count_scalars(element), next = 0;
-    int64_t stride = type_layout(element, rules).stride;
+    int64_t stride = type_layout(element, LAYOUT_scalar).stride;
     *count = each > 0 ? (uint64_t)((numbers->count + each - 1) / each) : 0;
     char *data = take_block(tool, *count + 1, (uint64_t)stride);
-    for (uint64_t i = 0; i < *count; i++) fill(element, rules, data + (int64_t)i * stride, numbers, &next);
+    for (uint64_t i = 0; i < *count; i++) fill(element, data + (int64_t)i * stride, numbers, &next);
     return data;
 }
 
-static void read_value(Tool *tool, const Type *type, LayoutRules rules, char *to) {
+static void read_value(Tool *tool, const Type *type, char *to) {
     Numbers numbers = {0};
     int next = 0;
     skip_space(tool);
@@ -152,14 +151,14 @@ static void read_value(Tool *tool, const Type *type, LayoutRules rules, char *to
     }
     if (type->kind == TYPE_buffer) {
         RtBuffer buffer;
-        buffer.data = fill_elements(tool, element_of(tool, type), rules, &numbers, &buffer.count);
+        buffer.data = fill_elements(tool, element_of(tool, type), &numbers, &buffer.count);
         memcpy(to, &buffer, sizeof buffer);
     } else if (type->kind == TYPE_pointer) {
         uint64_t count;
-        char *data = fill_elements(tool, type->args[0], rules, &numbers, &count);
+        char *data = fill_elements(tool, type->args[0], &numbers, &count);
         memcpy(to, &data, sizeof data);
     } else {
-        fill(type, rules, to, &numbers, &next);
+        fill(type, to, &numbers, &next);
     }
 }
 
@@ -203,26 +202,26 @@ static void print_scalar(Text *out, const Type *type, const char *from) {
     else text_printf(out, "%llu", (unsigned long long)integer);
 }
 
-static void print_value(Tool *tool, const Type *type, LayoutRules rules, const char *from) {
+static void print_value(Tool *tool, const Type *type, const char *from) {
     Text *out = &tool->out;
     if (type_is_scalar(type)) {
         if (out->len > 0 && out->at[out->len - 1] != '\n') text_char(out, ' ');
         print_scalar(out, type, from);
     } else if (type->kind == TYPE_record) {
         for (int i = 0; i < type_record(type)->nfields; i++)
-            print_value(tool, type_record(type)->fields[i].type, rules,
-                        from + type_field_offset(type, i, rules));
+            print_value(tool, type_record(type)->fields[i].type,
+                        from + type_field_offset(type, i, LAYOUT_scalar));
     } else if (type->kind == TYPE_array || type->kind == TYPE_vector) {
         int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
         for (int64_t i = 0; i < count; i++)
-            print_value(tool, type->args[0], rules, from + i * type_element_stride(type, rules));
+            print_value(tool, type->args[0], from + i * type_element_stride(type, LAYOUT_scalar));
     } else if (type->kind == TYPE_buffer) {
         RtBuffer buffer;
         memcpy(&buffer, from, sizeof buffer);
         const Type *element = element_of(tool, type);
         for (uint64_t i = 0; i < buffer.count; i++)
-            print_value(tool, element, rules,
-                        (char *)buffer.data + (int64_t)i * type_layout(element, rules).stride);
+            print_value(tool, element,
+                        (char *)buffer.data + (int64_t)i * type_layout(element, LAYOUT_scalar).stride);
     } else {
         text_printf(out, " ?");
     }
@@ -248,7 +247,7 @@ static int read_args(Tool *tool, const Func *func, void **args) {
         args[count] = take_block(tool, 1, (uint64_t)type_layout(param->type, LAYOUT_scalar).stride);
         skip_space(tool);
         bool given = *tool->at && *tool->at != '\n';
-        if (given) read_value(tool, param->type, LAYOUT_scalar, args[count]);
+        if (given) read_value(tool, param->type, args[count]);
         else if (param->dir != DIR_out) complain(tool, "too few arguments");
         count++;
     }
@@ -276,7 +275,7 @@ static void print_outputs(Tool *tool, const Func *func, void **args) {
         if (param->dir != DIR_in || param->type->kind == TYPE_buffer) {
             bool first = tool->out.len == 0 || tool->out.at[tool->out.len - 1] == '\n';
             text_printf(&tool->out, first ? "|" : " |");
-            print_value(tool, param->type, LAYOUT_scalar, args[next]);
+            print_value(tool, param->type, args[next]);
         }
         next++;
     }
@@ -304,7 +303,7 @@ static void run_call(Tool *tool) {
     tool->program.backend->jit_call(tool->program.jit, code.data, args);
     end_line(tool);
     if (!report_error(tool)) {
-        for (int i = 0; i < nresults; i++) print_value(tool, results[i], LAYOUT_scalar, args[count + i]);
+        for (int i = 0; i < nresults; i++) print_value(tool, results[i], args[count + i]);
         print_outputs(tool, func, args);
     }
     end_line(tool);
@@ -345,11 +344,10 @@ static void use_uniform(Tool *tool, bool set) {
     Global *global = read_uniform(tool);
     if (!global) return;
     char *memory = tool->program.backend->jit_find(tool->program.jit, EMIT_uniform, global->name->text);
-    LayoutRules rules = (LayoutRules)global->layout;
     if (!memory) complain(tool, "not in the program");
-    else if (set) read_value(tool, global->type, rules, memory);
+    else if (set) read_value(tool, global->type, memory);
     else {
-        print_value(tool, global->type, rules, memory);
+        print_value(tool, global->type, memory);
         end_line(tool);
     }
 }

@@ -51,9 +51,8 @@ static void *jit_find(EmitJit *jit, EmitSymbol what, const char *name) {
 /* ---- adding a program */
 
 static char *memory_of(Arena *arena, const Global *global) {
-    char *memory =
-        arena_take(arena, (size_t)type_layout(global->type, (LayoutRules)global->layout).stride + 1);
-    emit_fill_image(global, (LayoutRules)global->layout, memory);
+    char *memory = arena_take(arena, (size_t)type_layout(global->type, LAYOUT_scalar).stride + 1);
+    emit_fill_image(global, memory);
     return memory;
 }
 

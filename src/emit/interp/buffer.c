@@ -163,7 +163,7 @@ static void atomic(Translator *t, const Inst *inst) {
     step->c = c;
     step->what = inst->index;
     step->type = inst->results[0]->type;
-    step->number = type_layout(step->type, (LayoutRules)address.rules).size;
+    step->number = type_layout(step->type, LAYOUT_scalar).size;
 }
 
 bool interp_buffer(Translator *t, const Inst *inst) {

@@ -131,8 +131,7 @@ typedef struct Uniform {
 /* What is known of a value. */
 typedef struct Known {
     uint32_t slot;
-    uint8_t rules; /* addresses: LayoutRules of what is there */
-    bool guarded;  /* addresses: may be null, for out of range */
+    bool guarded; /* addresses: may be null, for out of range */
 } Known;
 
 /* A place among the steps, perhaps one that is still to come. */
@@ -215,8 +214,8 @@ bool interp_memory(Translator *t, const Inst *inst);
 uint32_t interp_plain(Translator *t, Known address, const Type *target, bool read_only);
 Slot interp_load(const Type *type, const char *at, int size);
 void interp_store(char *at, int size, Slot value);
-void interp_load_value(const Type *type, LayoutRules rules, const char *at, Slot *to);
-void interp_store_value(const Type *type, LayoutRules rules, char *at, const Slot *from);
+void interp_load_value(const Type *type, const char *at, Slot *to);
+void interp_store_value(const Type *type, char *at, const Slot *from);
 
 /* ---- wide.c */
 bool interp_wide(Translator *t,

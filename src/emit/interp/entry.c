@@ -38,7 +38,7 @@ static void load_args(const Func *func, void *const *args, Slot *to) {
         const Param *param = &func->params[i];
         char *pointer = args[(param->flags & PARAM_RESULT) ? result++ : next++];
         if (param->flags & PARAM_BY_ADDRESS) to->address = pointer;
-        else interp_load_value(param->type, LAYOUT_scalar, pointer, to);
+        else interp_load_value(param->type, pointer, to);
         to += param->flags & PARAM_BY_ADDRESS ? 1 : interp_slots(param->type);
     }
 }
@@ -51,7 +51,7 @@ static int count_result_slots(const Func *func) {
 
 static void store_results(const Func *func, const Slot *from, void *const *args) {
     for (int i = 0; i < func->nresults; i++) {
-        interp_store_value(func->results[i], LAYOUT_scalar, args[func->nparams + i], from);
+        interp_store_value(func->results[i], args[func->nparams + i], from);
         from += interp_slots(func->results[i]);
     }
 }

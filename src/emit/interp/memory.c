@@ -20,19 +20,19 @@ Slot interp_load(const Type *type, const char *at, int size) {
 
 void interp_store(char *at, int size, Slot value) { memcpy(at, &value, (size_t)size); }
 
-static int size_of(const Type *scalar, LayoutRules rules) { return (int)type_layout(scalar, rules).size; }
+static int size_of(const Type *scalar) { return (int)type_layout(scalar, LAYOUT_scalar).size; }
 
-void interp_load_value(const Type *type, LayoutRules rules, const char *at, Slot *to) {
+void interp_load_value(const Type *type, const char *at, Slot *to) {
     bool lanes = type->kind == TYPE_vector || type_is_scalar(type);
     const Type *element = lanes ? type_element(type) : type;
-    int size = lanes ? size_of(element, rules) : (int)sizeof(Slot);
+    int size = lanes ? size_of(element) : (int)sizeof(Slot);
     for (int i = 0; i < interp_slots(type); i++) to[i] = interp_load(element, at + i * size, size);
 }
 
-void interp_store_value(const Type *type, LayoutRules rules, char *at, const Slot *from) {
+void interp_store_value(const Type *type, char *at, const Slot *from) {
     bool lanes = type->kind == TYPE_vector || type_is_scalar(type);
     const Type *element = lanes ? type_element(type) : type;
-    int size = lanes ? size_of(element, rules) : (int)sizeof(Slot);
+    int size = lanes ? size_of(element) : (int)sizeof(Slot);
     for (int i = 0; i < interp_slots(type); i++) interp_store(at + i * size, size, from[i]);
 }
 
@@ -89,11 +89,11 @@ static const Step *store_whole(Slot *r, const Step *s) {
     return s + 1;
 }
 
-static void access(Translator *t, const Type *type, LayoutRules rules, bool writes, uint32_t to,
-                   uint32_t address, uint32_t value) {
+static void access(Translator *t, const Type *type, bool writes, uint32_t to, uint32_t address,
+                   uint32_t value) {
     bool lanes = type->kind == TYPE_vector || type_is_scalar(type);
     const Type *element = lanes ? type_element(type) : type;
-    int size = lanes ? size_of(element, rules) : (int)sizeof(Slot), count = interp_slots(type);
+    int size = lanes ? size_of(element) : (int)sizeof(Slot), count = interp_slots(type);
     bool is_word = size == 4 && count == 1 && element->kind != TYPE_bool, whole = size == sizeof(Slot);
     StepFunction *run;
     if (writes) run = whole ? store_whole : is_word ? store_word : store;
@@ -108,13 +108,13 @@ static void load_from(Translator *t, const Inst *inst) {
     Known address = interp_known(t, inst, 0);
     uint32_t to = interp_result(t, inst);
     const Type *type = inst->results[0]->type;
-    access(t, type, (LayoutRules)address.rules, false, to, address.slot, 0);
+    access(t, type, false, to, address.slot, 0);
 }
 
 static void store_to(Translator *t, const Inst *inst) {
     Known address = interp_known(t, inst, 0);
     uint32_t value = interp_use(t, inst, 1);
-    access(t, target_of(inst->args[0]), (LayoutRules)address.rules, true, 0, address.slot, value);
+    access(t, target_of(inst->args[0]), true, 0, address.slot, value);
 }
 
 /* ---- addresses for others */
@@ -145,7 +145,7 @@ static const char *zeros_of(Translator *t, int64_t size) {
 
 uint32_t interp_plain(Translator *t, Known address, const Type *target, bool read_only) {
     if (!address.guarded) return address.slot;
-    int64_t size = type_layout(target, (LayoutRules)address.rules).stride;
+    int64_t size = type_layout(target, LAYOUT_scalar).stride;
     uint32_t to = interp_new_slots(t, 1);
     if (read_only) {
         interp_step(t, replace_by_zeros, to, address.slot, 0)->data = zeros_of(t, size);
@@ -195,9 +195,6 @@ static void global_address(Translator *t, const Inst *inst) {
     Step *step = interp_step(t, fixed_address, known.slot, 0, 0);
     switch ((GlobalKind)inst->global->kind) {
     case GLOBAL_uniform:
-        known.rules = inst->global->layout;
-        step->data = info->emitted;
-        break;
     case GLOBAL_const: step->data = info->emitted; break;
     case GLOBAL_static: step->run = static_address, step->number = info->offset; break;
     case GLOBAL_shared: step->run = shared_address, step->number = info->offset; break;
@@ -226,7 +223,7 @@ static const Step *element_inside(Slot *r, const Step *s) {
 
 static void field_address(Translator *t, const Inst *inst) {
     Known known = interp_known(t, inst, 0);
-    int64_t offset = type_field_offset(target_of(inst->args[0]), inst->index, (LayoutRules)known.rules);
+    int64_t offset = type_field_offset(target_of(inst->args[0]), inst->index, LAYOUT_scalar);
     uint32_t to = interp_new_slots(t, 1);
     interp_step(t, field, to, known.slot, 0)->number = offset;
     known.slot = to;
@@ -241,7 +238,7 @@ static void element_address(Translator *t, const Inst *inst) {
     uint32_t index = interp_clamped(t, inst, 1, is_inside || t->options->unchecked ? -1 : length).slot,
              to = interp_new_slots(t, 1);
     Step *step = interp_step(t, is_inside ? element_inside : element, to, known.slot, index);
-    step->number = type_element_stride(whole, (LayoutRules)known.rules);
+    step->number = type_element_stride(whole, LAYOUT_scalar);
     step->more = length;
     known.slot = to;
     interp_set(t, inst->results[0], known);

@@ -180,8 +180,8 @@ static const Step *all(Slot *r, const Step *s) {
 
 static const Step *reinterpret(Slot *r, const Step *s) {
     char bytes[sizeof(Slot) * (size_t)interp_slots(s->type)];
-    interp_store_value(s->type, LAYOUT_scalar, bytes, &r[s->a]);
-    interp_load_value(s->data, LAYOUT_scalar, bytes, &r[s->to]);
+    interp_store_value(s->type, bytes, &r[s->a]);
+    interp_load_value(s->data, bytes, &r[s->to]);
     return s + 1;
 }
 
@@ -190,8 +190,8 @@ static const Step *reinterpret_number(Slot *r, const Step *s) {
     Slot one[interp_slots(s->type)];
     for (uint32_t i = 0; i < (uint32_t)type_count(s->type); i++) one[i] = plain_nan(r[s->a + i], type);
     char bytes[sizeof(Slot) * (size_t)interp_slots(s->type)];
-    interp_store_value(s->type, LAYOUT_scalar, bytes, one);
-    interp_load_value(s->data, LAYOUT_scalar, bytes, &r[s->to]);
+    interp_store_value(s->type, bytes, one);
+    interp_load_value(s->data, bytes, &r[s->to]);
     return s + 1;
 }
 

@@ -20,7 +20,7 @@ static const Step *clear(Slot *r, const Step *s) {
 
 static void add_step(Translator *t, StepFunction *run, const Type *type, Known to, Known from) {
     Step *step = interp_step(t, run, 0, to.slot, from.slot);
-    step->more = type_layout(type, (LayoutRules)to.rules).size;
+    step->more = type_layout(type, LAYOUT_scalar).size;
 }
 
 void interp_copy(Translator *t, const Type *type, Known to, Known from) {

@@ -63,7 +63,7 @@ static void element_addresses(Translator *t, const Inst *inst, Known *known) {
     const Type *whole = ir_target(inst->args[0]->type);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
     Step *step = address_step(t, inst, elements, known);
-    step->number = type_element_stride(whole, (LayoutRules)known->rules);
+    step->number = type_element_stride(whole, LAYOUT_scalar);
     step->more = is_checked(t, inst) && length > 0 ? length : 0;
 }
 
@@ -73,8 +73,7 @@ static void moved_addresses(Translator *t, const Inst *inst, Known *known) {
 }
 
 static void field_addresses(Translator *t, const Inst *inst, Known *known) {
-    int64_t offset =
-        type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)known->rules);
+    int64_t offset = type_field_offset(ir_target(inst->args[0]->type), inst->index, LAYOUT_scalar);
     address_step(t, inst, fields, known)->number = offset;
 }
 
@@ -123,7 +122,7 @@ static void access(Translator *t, const Inst *inst) {
     step->type = type_element(target);
     step->lanes = type_count(inst->args[inst->nargs - 1]->type);
     step->what = (type->kind == TYPE_vector ? MANY_BASES : 0) | (address.guarded ? 0 : MUST_BE);
-    step->number = type_layout(step->type, (LayoutRules)address.rules).size;
+    step->number = type_layout(step->type, LAYOUT_scalar).size;
     step->more = target->kind == TYPE_vector ? step->number : 0;
 }
 

@@ -220,7 +220,7 @@ static LLVMValueRef conversion(Emitter *e, const Inst *inst) {
 
 static LLVMValueRef to_bits(Emitter *e, LLVMValueRef value, const Type *type) {
     if (type->kind == TYPE_pointer) return LLVMBuildPtrToInt(e->builder, value, e->i64, "");
-    return emit_to_memory(e, type, value, emit_memory_type(e, type, LAYOUT_scalar));
+    return emit_to_memory(e, type, value, emit_memory_type(e, type));
 }
 
 static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
@@ -230,7 +230,7 @@ static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
     value = to_bits(e, value, from);
     if (to->kind == TYPE_pointer)
         return LLVMBuildIntToPtr(e->builder, LLVMBuildBitCast(e->builder, value, e->i64, ""), e->ptr, "");
-    value = LLVMBuildBitCast(e->builder, value, emit_memory_type(e, to, LAYOUT_scalar), "");
+    value = LLVMBuildBitCast(e->builder, value, emit_memory_type(e, to), "");
     return emit_from_memory(e, to, value);
 }
 

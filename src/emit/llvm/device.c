@@ -293,7 +293,7 @@ static bool is_direct(const Param *param) {
 }
 
 static LLVMTypeRef param_type(Emitter *e, const Param *param) {
-    return is_direct(param) && !is_array(param) ? emit_memory_type(e, param->type, LAYOUT_scalar) : e->ptr;
+    return is_direct(param) && !is_array(param) ? emit_memory_type(e, param->type) : e->ptr;
 }
 
 /* What is not a scalar lies among the kernel's parameters as it does in memory. */

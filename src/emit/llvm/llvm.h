@@ -5,7 +5,7 @@
  * is addressed in bytes by type/layout; LLVM's own struct layouts are never used.
  *
  * An address carries more than its LLVM value, as long as it is not merged with others or handed away
- * (`Value`): a condition under which it is in range, the layout rules of what it points to, and where the
+ * (`Value`): a condition under which it is in range, and where the
  * memory comes from. */
 #ifndef SLOPE_EMIT_LLVM_H
 #define SLOPE_EMIT_LLVM_H
@@ -32,7 +32,6 @@ typedef struct Value {
     /* Addresses only: */
     /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
     LLVMValueRef guard;
-    uint8_t rules;   /* LayoutRules of what is there */
     uint8_t space;   /* of the memory it leads to; emit_set takes it from the type */
     ApartMark apart; /* of buffers: which one it is in */
     bool unaligned;
@@ -180,7 +179,6 @@ void emit_module(Emitter *e);
 void emit_fail(Emitter *e, const char *format, ...) PRINTF_LIKE(2, 3) NORETURN;
 FuncInfo *emit_func_info(const Emitter *e, const Func *func);
 GlobalInfo *emit_global_info(const Emitter *e, const Global *global);
-LayoutRules emit_rules_of(const Emitter *e, const Global *global); /* of a uniform's memory */
 /* The name in the object of something that others can see; `suffix` is added. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix);
 LLVMValueRef emit_runtime_slot(Emitter *e);
@@ -188,7 +186,7 @@ LLVMValueRef emit_runtime_slot(Emitter *e);
 /* ---- types.c */
 void emit_types_init(Emitter *e);
 LLVMTypeRef emit_type(Emitter *e, const Type *type); /* of values */
-LLVMTypeRef emit_memory_type(Emitter *e, const Type *type, LayoutRules rules);
+LLVMTypeRef emit_memory_type(Emitter *e, const Type *type);
 LLVMTypeRef emit_shaped(LLVMTypeRef element,
                         const Type *shape); /* a vector of that element if shape is one */
 LLVMValueRef emit_constant(Emitter *e, const Val *v);

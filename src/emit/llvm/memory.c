@@ -4,14 +4,14 @@
  * loops. */
 #include "emit/llvm/llvm.h"
 
-Value emit_plain_value(LLVMValueRef value) { return (Value){.value = value, .rules = LAYOUT_scalar}; }
+Value emit_plain_value(LLVMValueRef value) { return (Value){.value = value}; }
 
 static const Type *target_of(const Val *address) { return address->type->args[0]; }
 
 /* ---- loads and stores */
 
 static unsigned access_align(const Type *type, Value address) {
-    return address.unaligned ? 1 : (unsigned)type_layout(type, (LayoutRules)address.rules).align;
+    return address.unaligned ? 1 : (unsigned)type_layout(type, LAYOUT_scalar).align;
 }
 
 static LLVMValueRef load_at(Emitter *e, LLVMTypeRef type, LLVMValueRef pointer, unsigned align,
@@ -47,7 +47,7 @@ static LLVMValueRef load_in_range(Emitter *e, const Type *type, Value address) {
         LLVMValueRef whole = LLVMBuildInsertValue(e->builder, LLVMGetPoison(e->buffer), data, 0, "");
         return LLVMBuildInsertValue(e->builder, whole, count, 1, "");
     }
-    LLVMTypeRef memory = emit_memory_type(e, type, (LayoutRules)address.rules);
+    LLVMTypeRef memory = emit_memory_type(e, type);
     return emit_from_memory(e, type, load_at(e, memory, address.value, align, address));
 }
 
@@ -59,7 +59,7 @@ static void store_in_range(Emitter *e, const Type *type, Value address, LLVMValu
                  address);
         return;
     }
-    value = emit_to_memory(e, type, value, emit_memory_type(e, type, (LayoutRules)address.rules));
+    value = emit_to_memory(e, type, value, emit_memory_type(e, type));
     store_at(e, value, address.value, align, address);
 }
 
@@ -92,7 +92,7 @@ void emit_zero(Emitter *e, LLVMValueRef address, int64_t size, int64_t align) {
 }
 
 static void zero_object(Emitter *e, const Type *type, Value address) {
-    Layout layout = type_layout(type, (LayoutRules)address.rules);
+    Layout layout = type_layout(type, LAYOUT_scalar);
     Branch branch = {0};
     if (address.guard) branch = emit_branch_begin(e, address.guard);
     emit_zero(e, address.value, layout.size, address.unaligned ? 1 : layout.align);
@@ -118,7 +118,7 @@ static LLVMValueRef fresh_sink(Emitter *e, int64_t size) {
 
 LLVMValueRef emit_plain_address(Emitter *e, Value address, const Type *target, bool read_only) {
     if (!address.guard) return address.value;
-    int64_t size = type_layout(target, (LayoutRules)address.rules).stride;
+    int64_t size = type_layout(target, LAYOUT_scalar).stride;
     if (read_only)
         return LLVMBuildSelect(e->builder, address.guard, address.value, readable_zero(e, size), "");
     Branch branch = emit_unless_begin(e, address.guard);
@@ -183,14 +183,11 @@ static Value variable(Emitter *e, const Inst *inst) {
 static Value global_address(Emitter *e, const Inst *inst) {
     Global *global = inst->global;
     const GlobalInfo *info = emit_global_info(e, global);
-    Value value = {.rules = LAYOUT_scalar};
+    Value value = {0};
     LLVMValueRef context = e->at->context;
     switch ((GlobalKind)global->kind) {
-    case GLOBAL_const: value.value = info->memory; break;
-    case GLOBAL_uniform:
-        value.value = info->memory;
-        value.rules = (uint8_t)emit_rules_of(e, global);
-        break;
+    case GLOBAL_const:
+    case GLOBAL_uniform: value.value = info->memory; break;
     case GLOBAL_static:
         value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)),
                               info->reached->offset);
@@ -208,7 +205,7 @@ static Value global_address(Emitter *e, const Inst *inst) {
 static Value field_address(Emitter *e, const Inst *inst) {
     Value value = emit_operand(e, inst, 0);
     const Type *record = target_of(inst->args[0]);
-    value.value = emit_at(e, value.value, type_field_offset(record, inst->index, (LayoutRules)value.rules));
+    value.value = emit_at(e, value.value, type_field_offset(record, inst->index, LAYOUT_scalar));
     return value;
 }
 
@@ -223,7 +220,7 @@ static Value element_address(Emitter *e, const Inst *inst) {
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
     if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) length = -1;
     LLVMValueRef index = emit_index_arg(e, inst, length);
-    value.value = move_pointer(e, value.value, index, type_element_stride(whole, (LayoutRules)value.rules));
+    value.value = move_pointer(e, value.value, index, type_element_stride(whole, LAYOUT_scalar));
     return value;
 }
 

@@ -96,22 +96,16 @@ static void name_functions(Emitter *e) {
 
 /* ---- globals */
 
-/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. In files it is that
- * of C. */
-LayoutRules emit_rules_of(const Emitter *e, const Global *global) {
-    return e->for_jit ? (LayoutRules)global->layout : LAYOUT_scalar;
-}
-
 static LLVMValueRef global_image(Emitter *e, const Global *global, int64_t size) {
     if (!global->data || global->ndata == 0) return LLVMConstNull(LLVMArrayType2(e->i8, (uint64_t)size));
     char *bytes = arena_take(&e->arena, (size_t)size);
-    emit_fill_image(global, emit_rules_of(e, global), bytes);
+    emit_fill_image(global, bytes);
     return LLVMConstStringInContext2(e->context, bytes, (size_t)size, true);
 }
 
 static void declare_memory(Emitter *e, GlobalInfo *info) {
     const Global *global = info->global;
-    Layout layout = type_layout(global->type, emit_rules_of(e, global));
+    Layout layout = type_layout(global->type, LAYOUT_scalar);
     int64_t size = layout.stride > 0 ? layout.stride : 1;
     LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)size);
     bool is_uniform = global->kind == GLOBAL_uniform;

@@ -46,7 +46,7 @@ static int count_plain_params(const Func *func) {
 
 static LLVMTypeRef single_type(Emitter *e, const Type *type) {
     if (type->kind == TYPE_half) return e->for_jit ? e->i16 : e->f32;
-    return emit_memory_type(e, type, LAYOUT_scalar);
+    return emit_memory_type(e, type);
 }
 
 static bool has_floats(const Type *type) {

@@ -33,7 +33,7 @@ void emit_branch_end(Emitter *e, Branch *branch) {
 /* ---- copy */
 
 static void copy_in_range(Emitter *e, const Type *type, Value to, Value from) {
-    Layout layout = type_layout(type, (LayoutRules)to.rules);
+    Layout layout = type_layout(type, LAYOUT_scalar);
     unsigned align = (unsigned)layout.align;
     if (layout.size > 0)
         LLVMBuildMemCpy(e->builder, to.value, to.unaligned ? 1 : align, from.value,
@@ -47,7 +47,7 @@ void emit_copy(Emitter *e, const Type *type, Value to, Value from) {
     if (may_write) writes = emit_branch_begin(e, may_write);
     if (may_read) {
         /* Out of range, zeros come instead. */
-        Layout layout = type_layout(type, (LayoutRules)to.rules);
+        Layout layout = type_layout(type, LAYOUT_scalar);
         Branch misses = emit_unless_begin(e, may_read);
         emit_zero(e, to.value, layout.size, to.unaligned ? 1 : layout.align);
         emit_branch_end(e, &misses);

@@ -289,7 +289,7 @@ typedef struct Parts {
     bool stores;
 } Parts;
 
-static int64_t offset_of(const Val *address, RecordPlace place, LayoutRules rules) {
+static int64_t offset_of(const Val *address, RecordPlace place) {
     int64_t offset = 0, index;
     if (place.index) {
         ir_index_beside(address->inst, &index);
@@ -298,16 +298,16 @@ static int64_t offset_of(const Val *address, RecordPlace place, LayoutRules rule
     for (; address != place.root; address = ir_resolve(address->inst->args[0])) {
         const Inst *step = address->inst;
         const Type *whole = ir_target(step->args[0]->type);
-        if (step->op == OP_field) offset += type_field_offset(whole, step->index, rules);
+        if (step->op == OP_field) offset += type_field_offset(whole, step->index, LAYOUT_scalar);
         else if (val_is_int(ir_resolve(step->args[1]), &index))
-            offset += index * type_element_stride(whole, rules);
+            offset += index * type_element_stride(whole, LAYOUT_scalar);
     }
     return offset;
 }
 
 static Part part_of(Emitter *e, const RecordAccess *record, Value place, int index) {
     const Inst *inst = record->members[index];
-    int64_t offset = offset_of(ir_resolve(inst->args[0]), record->place, (LayoutRules)place.rules);
+    int64_t offset = offset_of(ir_resolve(inst->args[0]), record->place);
     Value at = record->place.index ? emit_operand(e, inst, 0) : emit_further(e, place, offset);
     LLVMValueRef mask = emit_value(e, record->mask).value;
     Part part = {.access = emit_access(e, inst, at, mask), .offset = offset, .index = index};

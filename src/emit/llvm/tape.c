@@ -70,7 +70,7 @@ static Value element_in(Emitter *e, Stack stack, LLVMValueRef data, LLVMValueRef
         index = LLVMBuildShl(e->builder, index, load_header(e, stack, e->i64, offsetof(RtDeviceStack, shift)),
                              "");
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
-    return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
+    return (Value){.value = address, .space = SPACE_tape};
 }
 
 static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
@@ -181,8 +181,7 @@ static Value row_address(Emitter *e, const Inst *inst) {
     LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)size);
     Value index = emit_operand(e, inst, 1);
-    Value row = {
-        .rules = LAYOUT_scalar, .space = SPACE_tape, .step = index.step * size, .whole = index.whole};
+    Value row = {.space = SPACE_tape, .step = index.step * size, .whole = index.whole};
     row.value = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index.value, 1, "");
     if (index.first) row.first = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index.first, 1, "");
     return row;

@@ -88,9 +88,8 @@ LLVMTypeRef emit_type(Emitter *e, const Type *type) {
     return emit_shaped(scalar, type);
 }
 
-LLVMTypeRef emit_memory_type(Emitter *e, const Type *type, LayoutRules rules) {
-    if (type_element(type)->kind == TYPE_bool && type->kind != TYPE_array)
-        return emit_shaped(rules == LAYOUT_std140 ? e->i32 : e->i8, type);
+LLVMTypeRef emit_memory_type(Emitter *e, const Type *type) {
+    if (type_element(type)->kind == TYPE_bool && type->kind != TYPE_array) return emit_shaped(e->i8, type);
     return emit_type(e, type);
 }
 

@@ -205,13 +205,12 @@ static Value element_address(Emitter *e, const Inst *inst) {
         index.value = emit_intrinsic(e, "llvm.umin", &type, 1, args, 2);
         if (index.first) index.whole = both(e, index.whole, ends_below(e, index, lanes, emit_i64(e, length)));
     }
-    return moved(e, inst, base, index, type_element_stride(whole, (LayoutRules)base.rules));
+    return moved(e, inst, base, index, type_element_stride(whole, LAYOUT_scalar));
 }
 
 static Value offset_address(Emitter *e, const Inst *inst) {
     int64_t stride = type_layout(ir_target(inst->args[0]->type), LAYOUT_scalar).stride;
     Value base = emit_operand(e, inst, 0);
-    base.rules = LAYOUT_scalar;
     return moved(e, inst, base, index_of(e, inst), stride);
 }
 
@@ -225,7 +224,7 @@ Value emit_further(Emitter *e, Value address, int64_t bytes) {
 static Value field_address(Emitter *e, const Inst *inst) {
     Value value = emit_operand(e, inst, 0);
     const Type *record = ir_target(inst->args[0]->type);
-    return emit_further(e, value, type_field_offset(record, inst->index, (LayoutRules)value.rules));
+    return emit_further(e, value, type_field_offset(record, inst->index, LAYOUT_scalar));
 }
 
 static Value buffer_address(Emitter *e, const Inst *inst) {
@@ -301,8 +300,8 @@ Access emit_access(Emitter *e, const Inst *inst, Value at, LLVMValueRef mask) {
                      .mask = mask,
                      .lanes = type_count(lanes)};
     Value *address = &access.address;
-    Layout layout = type_layout(access.scalar, (LayoutRules)address->rules);
-    LLVMTypeRef element = emit_memory_type(e, access.scalar, (LayoutRules)address->rules);
+    Layout layout = type_layout(access.scalar, LAYOUT_scalar);
+    LLVMTypeRef element = emit_memory_type(e, access.scalar);
     access.memory = LLVMVectorType(element, count_of(access.lanes));
     access.align = address->unaligned ? 1 : (unsigned)layout.align;
     if (type->kind == TYPE_pointer) { /* one for all */
