@@ -281,6 +281,8 @@ int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
     return error ? error : driver_take_file(program, bytes, text);
 }
 
+bool driver_reads_disk(const SlopeSession *session) { return session->config.read_file == default_read_file; }
+
 /* ---- sessions */
 
 bool driver_list_is_whole(const char *const *list, int count) {

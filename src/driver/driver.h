@@ -286,6 +286,7 @@ bool driver_list_is_whole(const char *const *list, int count); /* no text in it 
  * reports nothing. In two steps: the bytes as they come, which wait in the session, and the text, for which
  * there may be no memory. */
 int driver_read_file(SlopeProgram *program, const char *path, Str *text);
+bool driver_reads_disk(const SlopeSession *session); /* not by a callback of the host */
 int driver_open_file(SlopeSession *session, const char *path, Str *bytes);
 int driver_take_file(SlopeProgram *program, Str bytes, Str *text);
 Runtime *driver_runtime(SlopeSession *session); /* made at the first call */

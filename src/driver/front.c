@@ -2,6 +2,8 @@
 #include "driver/unit.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 
 /* ---- files */
 
@@ -10,11 +12,22 @@ static const char *directory_of(Arena *arena, Name path) {
     return slash ? format_text(arena, "%.*s/", (int)(slash - path->text), path->text) : "";
 }
 
+/* One file, one name, that by which it was first found: a folder may be spelt from the root and from here. */
+static Name name_of_file(SlopeProgram *program, const char *path) {
+    Name name = name_from(&program->names, path);
+    char resolved[PATH_MAX];
+    if (!driver_reads_disk(program->session) || !realpath(path, resolved)) return name;
+    Map *files = &program->unit->files;
+    uint64_t key = PTR_KEY(name_from(&program->names, resolved));
+    if (!map_has(files, key)) map_put(&program->arena, files, key, (void *)(uintptr_t)name);
+    return map_get(files, key);
+}
+
 /* A file that is there and cannot be read is named all the same, with the reason for a text. */
 static bool try_file(SlopeProgram *program, const char *path, Str *text, Name *found) {
     int error = driver_read_file(program, path, text);
     if (error == ENOENT || error == ENOTDIR) return false;
-    *found = name_from(&program->names, path);
+    *found = name_of_file(program, path);
     if (error) *text = str_of(format_text(&program->arena, "%s", strerror(error)));
     return !error;
 }
@@ -138,6 +151,7 @@ SlopeStatus driver_load(SlopeProgram *program, Str text) {
     StageTimer timer;
     Unit *unit = program->unit;
     driver_time_begin(session, &timer, "syntax");
+    name_of_file(program, program->path->text);
     unit->module = check_load_text(unit->checker, program->path, text);
     for (int i = 0; i < session->config.link_count; i++) check_link(unit->checker, session->config.links[i]);
     driver_time_end(&timer);

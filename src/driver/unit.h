@@ -39,6 +39,7 @@ typedef struct Unit {
     Module *ir;
     Lowerer *lowerer;
     Map entries;           /* Decl -> Func */
+    Map files;             /* resolved path -> Name, the one that the file goes by */
     int passed;            /* functions that went through the passes */
     int legalized;         /* ... and have nothing in them that backends lack: */
     uint32_t legal_for;    /* BackendLacks */
