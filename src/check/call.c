@@ -266,7 +266,7 @@ Expr *as_base(Env *env, Expr *object, const Type *type) {
 }
 
 static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *type) {
-    if (arg->kind == EXPR_error) return 0;
+    if (arg->kind == EXPR_error || has_error(type)) return 0;
     if (!(arg->flags & EXPR_PLACE)) {
         attempt->failure = FAIL_place;
         return COST_none;
@@ -508,6 +508,8 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     }
     case FAIL_share: report(c, DIAG_packs_share, loc, name, attempt->arg); break;
     case FAIL_infer:
+        for (int i = 0; i < attempt->sig.nparams; i++)
+            if (has_error(attempt->sig.params[i].type)) return; /* from which it might be known */
         report(c, DIAG_cannot_infer, loc, format_text(c->arena, "'%s'", attempt->param->name->text), name,
                name);
         for (int i = 0; i < args->count; i++)

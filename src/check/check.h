@@ -125,7 +125,8 @@ typedef enum DeclFlags {
     DECL_MODERN = 1 << 22,      /* module: visibility is spelled out */
     DECL_IN_CASES = 1 << 23,    /* ... behind which it is used */
     DECL_DEPRECATED = 1 << 24,
-    DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
+    DECL_BASE_ERROR = 1 << 25, /* something that it inherits from is an error */
+    DECL_SELF_DIFF = 1 << 26,  /* struct: its synthesized Differential is itself */
     DECL_BODY_ERRORS = 1 << 27,
     DECL_GLSL = 1 << 30,     /* module: imports glsl */
     DECL_LAUNCHED = 1 << 29, /* an entry point whose parameters are given by the host, as CUDA has it */

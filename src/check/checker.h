@@ -253,6 +253,8 @@ const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Ty
 bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc loc);
 /* Interfaces that an abstract type is known to conform to. */
 void bounds_of(Checker *c, const Type *type, TypeVec *out);
+/* Is a constraint or a base of it an error? Then nobody knows what else it has, and lacks are not reported. */
+bool is_half_known(Checker *c, const Type *type);
 /* What an associated type of an abstract type is known to equal, or NULL. */
 const Type *known_equal(Checker *c, const Type *assoc);
 const Type *known_type(Checker *c, const Type *type); /* what a parameter is known to be; or itself */

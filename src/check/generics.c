@@ -98,6 +98,7 @@ void ensure_generics(Checker *c, Decl *decl) {
 
 static void report_constraint(Checker *c, const Constraint *constraint, const Type *subject,
                               const Type *bound, Loc loc) {
+    if (is_half_known(c, subject)) return;
     if (constraint->equal)
         report(c, DIAG_constraint_not_equal, loc, type_str(c, constraint->subject_type), type_str(c, subject),
                type_str(c, bound));
@@ -492,6 +493,35 @@ void bounds_of(Checker *c, const Type *type, TypeVec *out) {
         add_bound(c, out, type_of_type_decl(c, (Decl *)(uintptr_t)owner));
     bounds_from_generics(c, owner, type, out);
     bounds_from_context(c, type, owner, out);
+}
+
+static bool has_wrong_constraint(Checker *c, const Type *param) {
+    Decl *owner = (Decl *)(uintptr_t)param->decl;
+    if (!owner->generics) return false;
+    ensure_generics(c, owner);
+    for (int i = 0; i < owner->generics->constraints.count; i++) {
+        const Constraint *constraint = &owner->generics->constraints.at[i];
+        bool is_about_it = constraint->subject_type == param && constraint->bound_type;
+        if (is_about_it && has_error(constraint->bound_type)) return true;
+    }
+    return false;
+}
+
+static bool has_wrong_base(Checker *c, const Type *type) {
+    Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
+    if (!decl) return false;
+    ensure_bases(c, decl);
+    return (decl->flags & DECL_BASE_ERROR) != 0;
+}
+
+bool is_half_known(Checker *c, const Type *type) {
+    if (type->kind == TYPE_param && has_wrong_constraint(c, type)) return true;
+    if (!type_is_abstract(type)) return has_wrong_base(c, type);
+    TypeVec bounds = {0};
+    bounds_of(c, type, &bounds);
+    for (int i = 0; i < bounds.count; i++)
+        if (has_wrong_base(c, bounds.at[i])) return true;
+    return false;
 }
 
 /* ---- equations */

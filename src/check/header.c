@@ -14,7 +14,10 @@ Sema *decl_sema(Checker *c, Decl *decl) {
 static void add_base(Env *env, Decl *decl, Sema *sema, Expr *expr) {
     Checker *c = env->c;
     const Type *type = resolve_type(env, expr);
-    if (has_error(type)) return;
+    if (has_error(type)) {
+        decl->flags |= DECL_BASE_ERROR;
+        return;
+    }
     if (decl->kind == DECL_enum) {
         if (type_is_integer(type) || type->kind == TYPE_bool) sema->underlying = type;
         else if (type->kind != TYPE_interface) report_expr(c, expr, DIAG_enum_underlying, type_str(c, type));

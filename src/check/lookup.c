@@ -623,7 +623,7 @@ static bool note_not_in_differential(Checker *c, const Type *type, Name name) {
 
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     Checker *c = env->c;
-    if (has_error(type) || map_has(&c->refused_members, PTR_KEY(name))) return;
+    if (has_error(type) || map_has(&c->refused_members, PTR_KEY(name)) || is_half_known(c, type)) return;
     report(c, DIAG_unknown_member, loc, type_str(c, type), name->text);
     if (!is_worth_a_search(c)) return;
     Candidates inside = {.name = name};

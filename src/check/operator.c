@@ -57,6 +57,7 @@ static bool is_shift(Operator op) { return op == OPERATOR_shl || op == OPERATOR_
 
 static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Checker *c = env->c;
+    if (is_half_known(c, a->type) || (b && is_half_known(c, b->type))) return error_expr(c, loc);
     Span whole = {b ? expr_span(a).first : loc, loc, expr_span(b ? b : a).last};
     if (b)
         diag_report_span(c->diags, whole, DIAG_no_binary_operator, operator_text(op), type_str(c, a->type),
