@@ -238,7 +238,7 @@ static void warn_unused_init(Checker *c, const Decl *decl) {
 static void check_global(Checker *c, Decl *decl) {
     check_attributes(c, decl);
     bool global = decl->flavour == VAR_global;
-    if (global && (decl->modifiers & MODIFIER_const) &&
+    if (global && decl->init && (decl->modifiers & MODIFIER_const) &&
         !(decl->modifiers & (MODIFIER_static | MODIFIER_extern)))
         report(c, DIAG_const_without_static, decl->loc, decl->name->text);
     if ((decl->modifiers & MODIFIER_groupshared) && decl->init)

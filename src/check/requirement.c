@@ -158,10 +158,11 @@ static void check_unused(Checker *c, Conformance *conformance, Decl *interface) 
     const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
     for (int i = 0; i < interface->members.count; i++) {
         Decl *requirement = interface->members.at[i];
-        if (requirement->kind != DECL_func || requirement->body) continue;
+        if (requirement->kind != DECL_func) continue;
         Decl *own = same_name(c, conformance->type, requirement->name);
         if (!own || own->kind != DECL_func || own->parent != type_head(c, conformance->type)) continue;
         if (satisfaction(c, conformance, requirement)->decl == own) continue;
+        if (requirement->flags & DECL_HAS_DEFAULT) continue; /* another function of that name */
         report(c, DIAG_unused_requirement, own->loc, own->name->text, interface->name->text);
         note(c, DIAG_note_wanted, requirement->loc, member_text(c, requirement, subst));
     }

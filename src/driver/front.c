@@ -406,7 +406,7 @@ SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expressi
 /* ---- uniforms */
 
 static bool is_uniform(const Decl *decl) {
-    uint32_t others = MODIFIER_static | MODIFIER_groupshared | MODIFIER_const;
+    uint32_t others = MODIFIER_static | MODIFIER_groupshared;
     return decl->kind == DECL_var && !(decl->modifiers & others) && decl->type &&
            !(decl->type->flags & TYPE_HAS_ERROR);
 }
