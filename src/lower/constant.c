@@ -14,8 +14,9 @@ struct Constant {
 };
 
 bool is_constant(const Decl *decl) {
-    return decl->kind == DECL_var && (decl->modifiers & MODIFIER_const) &&
-           ((decl->modifiers & MODIFIER_static) || decl->flavour == VAR_local);
+    uint32_t fixed = decl->modifiers & MODIFIER_static ? MODIFIER_const | MODIFIER_let : MODIFIER_const;
+    bool anywhere = decl->modifiers & MODIFIER_static || decl->flavour == VAR_local;
+    return decl->kind == DECL_var && anywhere && (decl->modifiers & fixed);
 }
 
 /* ---- what can be folded at all */

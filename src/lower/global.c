@@ -10,10 +10,29 @@ static const char *global_name(Lowerer *l, const Decl *decl) {
     return name;
 }
 
-static GlobalKind kind_of(const Decl *decl) {
+static GlobalKind kind_of(Lowerer *l, Decl *decl);
+
+static bool names_static(Lowerer *l, const Expr *e) {
+    if (!e) return false;
+    bool is_static =
+        e->kind == EXPR_decl && e->decl->kind == DECL_var && (e->decl->modifiers & MODIFIER_static);
+    if (is_static && kind_of(l, e->decl) == GLOBAL_static) return true;
+    bool found = names_static(l, e->a) || names_static(l, e->b) || names_static(l, e->c);
+    for (int i = 0; i < e->args.count && !found; i++) found = names_static(l, e->args.at[i]);
+    return found;
+}
+
+/* What is computed from variables of a thread is one itself, though it never changes. */
+static GlobalKind kind_of(Lowerer *l, Decl *decl) {
     if (decl->modifiers & MODIFIER_groupshared) return GLOBAL_shared;
-    if (is_constant(decl)) return GLOBAL_const;
-    return decl->modifiers & MODIFIER_static ? GLOBAL_static : GLOBAL_uniform;
+    if (!is_constant(decl)) return decl->modifiers & MODIFIER_static ? GLOBAL_static : GLOBAL_uniform;
+    static const GlobalKind kinds[] = {GLOBAL_const, GLOBAL_static};
+    const GlobalKind *kind = map_get(&l->constant_kinds, PTR_KEY(decl));
+    if (kind) return *kind;
+    check_decl_body(l->c, decl);
+    kind = &kinds[names_static(l, decl->init)];
+    map_put(l->arena, &l->constant_kinds, PTR_KEY(decl), (void *)(uintptr_t)kind);
+    return *kind;
 }
 
 /* ---- constants as data */
@@ -100,7 +119,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     const Type *front = check_subst(l->c, decl->type, subst);
     bool block = front->kind == TYPE_buffer && front->number == BUFFER_constant;
     bool later = is_set_when_reached(decl);
-    GlobalKind kind = later ? GLOBAL_static : kind_of(decl);
+    GlobalKind kind = later ? GLOBAL_static : kind_of(l, decl);
     const Type *held = block && kind == GLOBAL_uniform ? front->args[0] : front;
     const Type *type = kind == GLOBAL_uniform ? lower_external_type(l, held) : lower_type(l, held);
     global = global_new(l->m, kind, global_name(l, decl), type);
@@ -130,8 +149,6 @@ Global *lower_uniform(Lowerer *l, Decl *decl) {
     return global;
 }
 
-static bool is_uniform(const Decl *decl) { return kind_of(decl) == GLOBAL_uniform; }
-
 Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     Lowerer *l = f->l;
     subst = subst_for_decl(l->c, decl, subst);
@@ -144,11 +161,12 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     Global *global = find_global(l, decl, subst);
     Val *address = build_global(&f->b, global);
     bool block = front->kind == TYPE_buffer && front->number == BUFFER_constant;
-    if (block && is_uniform(decl)) return (Place){.kind = PLACE_value, .type = front, .value = address};
-    bool constant = is_constant(decl) || is_uniform(decl);
+    bool uniform = global->kind == GLOBAL_uniform;
+    if (block && uniform) return (Place){.kind = PLACE_value, .type = front, .value = address};
+    bool constant = is_constant(decl) || uniform;
     Place place = {
         .kind = PLACE_memory, .type = front, .address = address, .shared = true, .constant = constant};
-    if (is_uniform(decl) && has_external_form(l, front)) place.kind = PLACE_external;
+    if (uniform && has_external_form(l, front)) place.kind = PLACE_external;
     return place;
 }
 

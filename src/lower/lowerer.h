@@ -75,6 +75,7 @@ struct Lowerer {
     Map copying;                  /* IR Type -> Func that copies an object no derivative of which is wanted */
     Map globals;                  /* hash of (Decl, Subst) -> Global */
     Map constants;                /* hash of (Decl, Subst) -> Constant */
+    Map constant_kinds;           /* Decl -> the GlobalKind of that constant */
     Map external;                 /* front end Type -> IR record of its form in buffers */
     Map has_external;             /* front end Type: those that have one */
     Map own_defaults;             /* type -> whether its default value is more than zeros */
