@@ -240,7 +240,8 @@ static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain 
 
 static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     const Func *callee = call->callee;
-    if (!callee || !callee->body || (callee->flags & FUNC_NOINLINE) || is_in(chain, callee)) return;
+    if (!callee || !callee->body || is_in(chain, callee)) return;
+    if ((callee->flags & FUNC_NOINLINE) && !meets_others(callee)) return;
     Shape shape = shape_of(callee);
     if (!may_inline(n, call, shape)) return;
     Inst *before = call->prev, *after = call->next;
