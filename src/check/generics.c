@@ -560,7 +560,7 @@ static bool find_equal(Checker *c, Promise *promise, const Constraint *constrain
     return promise->found != NULL;
 }
 
-const Type *known_equal(Checker *c, const Type *assoc) {
+static const Type *equal_once(Checker *c, const Type *assoc) {
     const Type *promised = search_promises(c, assoc, find_equal, NULL);
     if (promised) return promised;
     for (const Decl *d = c->context; d; d = d->parent) {
@@ -571,6 +571,18 @@ const Type *known_equal(Checker *c, const Type *assoc) {
     while (root->kind == TYPE_assoc) root = root->args[0];
     if (root->kind == TYPE_each || root->kind == TYPE_at) root = pack_root(root);
     return root && root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
+}
+
+enum { MOST_EQUATIONS = 100 };
+
+/* where U.E == T.E, T.E == int: U.E is int. */
+const Type *known_equal(Checker *c, const Type *assoc) {
+    const Type *known = NULL, *equal = equal_once(c, assoc);
+    for (int i = 0; equal && equal != assoc && i < MOST_EQUATIONS; i++) {
+        known = equal;
+        equal = known->kind == TYPE_assoc ? equal_once(c, known) : NULL;
+    }
+    return known;
 }
 
 /* What a parameter is said to be. An associated type is rewritten to the parameter, not the other way round
