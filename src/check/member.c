@@ -311,6 +311,12 @@ static Expr *member_of_space(Env *env, Expr *e, Expr *a) {
     return expr_from_candidates(env, e, list);
 }
 
+/* By ->: pointers, and resources, each of which is a handle of itself. */
+static bool can_be_followed(Checker *c, const Type *type) {
+    return type->kind == TYPE_pointer || type->kind == TYPE_buffer ||
+           conforms_to(c, type, c->known.IOpaqueDescriptor);
+}
+
 Expr *check_member(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *a = check_term(env, e->a);
@@ -333,7 +339,7 @@ Expr *check_member(Env *env, Expr *e) {
     }
     a = check_value(env, a);
     if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
-    if ((e->flags & EXPR_ARROW) && a->type->kind != TYPE_pointer && a->type->kind != TYPE_buffer) {
+    if ((e->flags & EXPR_ARROW) && !can_be_followed(c, a->type)) {
         report_expr(c, e, DIAG_arrow_needs_pointer, type_str(c, a->type));
         return error_expr(c, e->loc);
     }

@@ -449,6 +449,7 @@ Expr *check_binary(Env *env, Expr *e) {
 
 static Expr *deref(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
+    if (conforms_to(c, a->type, c->known.IOpaqueDescriptor)) return a; /* its handle is itself */
     if (a->type->kind != TYPE_pointer) return user_operator(env, e->loc, OPERATOR_mul, a, NULL);
     Expr *node = expr_new(c->arena, EXPR_deref, e->loc);
     node->a = a;
