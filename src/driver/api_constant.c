@@ -23,7 +23,9 @@ static int64_t count_of(const Type *type) {
 }
 
 void driver_copy_value(const LayoutCopy *copy, const Type *type, const char *from, char *to) {
-    if (type->kind == TYPE_vector || type->kind == TYPE_array) {
+    if (copy->rules == LAYOUT_scalar && !copy->reference)
+        memcpy(to, from, (size_t)type_layout(type, LAYOUT_scalar).size);
+    else if (type->kind == TYPE_vector || type->kind == TYPE_array) {
         int64_t step_from = type_element_stride(type, copy->rules),
                 step_to = type_element_stride(type, LAYOUT_scalar);
         for (int64_t i = 0; i < count_of(type); i++)

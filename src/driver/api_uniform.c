@@ -1,11 +1,11 @@
 /* Uniforms: what the host sets before a run.
  *
  * Every uniform has its value here, in `data`, whether or not compiled code refers to it;
- * driver_apply_uniforms copies the values over when code is made and when one changes, from the layout that the host
- * sees (std140 in constant buffers) to that of all memory of the program. A name may reach into
- * a uniform: fields and elements are found in `data`, and going into a constant buffer makes its memory, if
- * none is bound. Constant buffers that the program reads through a pointer are gone into by their name alone:
- * what they hold is set, as with those that are globals. */
+ * driver_apply_uniforms copies the values over when code is made and when one changes, from the layout that
+ * the host sees (std140 in constant buffers) to that of all memory of the program. A name may reach into a
+ * uniform: fields and elements are found in `data`, and going into a constant buffer makes its memory, if
+ * none is bound. Constant buffers that the program reads through a pointer are gone into by their name
+ * alone: what they hold is set, as with those that are globals. */
 #include "driver.h"
 
 #include <limits.h>
