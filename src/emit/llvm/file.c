@@ -78,7 +78,28 @@ static Bytes read_file(const char *path, EmitError *error) {
 
 /* ---- machine code */
 
+static void name_everywhere(LLVMModuleRef module, const char *name, const char *value) {
+    unsigned length = (unsigned)strlen(name);
+    LLVMAttributeRef named =
+        LLVMCreateStringAttribute(LLVMGetModuleContext(module), name, length, value, (unsigned)strlen(value));
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f) && !LLVMGetStringAttributeAtIndex(f, of_function, name, length))
+            LLVMAddAttributeAtIndex(f, of_function, named);
+}
+
+/* Whoever compiles the text has to know the processor: a sine of eight floats is passed them in one register,
+ * and in two where the processor has none of that size, which the library's sine does not expect. */
+static void name_processor(const Translation *t) {
+    char *cpu = LLVMGetTargetMachineCPU(t->machine),
+         *features = LLVMGetTargetMachineFeatureString(t->machine);
+    name_everywhere(t->llvm, "target-cpu", cpu);
+    name_everywhere(t->llvm, "target-features", features);
+    LLVMDisposeMessage(features);
+    LLVMDisposeMessage(cpu);
+}
+
 static Bytes print_module(const Translation *t, EmitError *error) {
+    name_processor(t);
     char *text = LLVMPrintModuleToString(t->llvm);
     Bytes bytes = bytes_copy(text, strlen(text), error);
     LLVMDisposeMessage(text);
