@@ -144,7 +144,7 @@ enum { LONGEST_PATH = 4096 }; /* that the system takes */
 typedef struct Link {
     const Translation *t;
     const char *runtime;
-    bool is_program;
+    bool is_program, sanitizes;
     char folder[LONGEST_PATH], object[LONGEST_PATH], start[LONGEST_PATH], result[LONGEST_PATH];
 } Link;
 
@@ -156,6 +156,7 @@ static bool link_files(const Link *link, EmitError *error) {
     const char *command[12] = {"cc", link->is_program ? "-O1" : "-shared", "-o", link->result, link->object};
     int count = 5;
     if (link->is_program) command[count++] = link->start;
+    if (link->is_program && link->sanitizes) command[count++] = "-fsanitize=address";
     if (link->t->uses_runtime) command[count++] = link->runtime;
     command[count++] = "-lm";
     command[count] = "-pthread";
@@ -201,8 +202,12 @@ static void close_link(const Link *link) {
     rmdir(link->folder);
 }
 
-static Bytes linked(const Translation *t, const EmitFile *file, EmitError *error) {
-    Link link = {.t = t, .runtime = file->runtime_library, .is_program = file->format == EMIT_exe};
+static Bytes linked(const Translation *t, const EmitOptions *options, const EmitFile *file,
+                    EmitError *error) {
+    Link link = {.t = t,
+                 .runtime = file->runtime_library,
+                 .is_program = file->format == EMIT_exe,
+                 .sanitizes = options->sanitize};
     Bytes object = machine_code(t, LLVMObjectFile, error), result = {0};
     if (object.at && open_link(&link, error)) {
         int out = open(link.object, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -217,14 +222,14 @@ static Bytes linked(const Translation *t, const EmitFile *file, EmitError *error
 
 /* ---- entries */
 
-static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) {
+static Bytes make(const Translation *t, const EmitOptions *options, const EmitFile *file, EmitError *error) {
     switch (file->format) {
     case EMIT_llvm_ir: return print_module(t, error);
     case EMIT_ptx:
     case EMIT_asm: return machine_code(t, LLVMAssemblyFile, error);
     case EMIT_obj: return machine_code(t, LLVMObjectFile, error);
     case EMIT_shared:
-    case EMIT_exe: return linked(t, file, error);
+    case EMIT_exe: return linked(t, options, file, error);
     default: break; /* of other backends */
     }
     return (Bytes){0};
@@ -236,7 +241,7 @@ static Bytes make_anew(Translation *t, const EmitOptions *options, const EmitFil
     bool for_device = file->target && (file->target->capabilities & TARGET_DEVICE);
     bool fine = translation_optimise(t, options, times, error) && (!for_device || device_lower(t, error));
     double start = milliseconds();
-    if (fine) bytes = make(t, file, error);
+    if (fine) bytes = make(t, options, file, error);
     if (times) times->machine += milliseconds() - start;
     return bytes;
 }
