@@ -1,11 +1,12 @@
 /* Kernels over a pool of threads. Groups are numbered x fastest; workers take runs of consecutive groups
  * until none are left. The calling thread is a worker itself, so with one worker everything happens there, in
  * order. Workers look between two runs of groups whether the dispatch failed or was told to stop; that it was
- * told, the kernel notices as well. */
+ * told, the kernel notices as well. A child of fork, in which there are no workers, gets its own. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RUNS_PER_WORKER = 16, LONGEST_RUN = 1024 };
 
@@ -215,12 +216,22 @@ static int have_helpers(Runtime *runtime, int count) {
 }
 
 void pool_init(Pool *pool) {
+    *pool = (Pool){.process = getpid()};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->idle, NULL);
 }
 
+static bool is_of_parent(const Pool *pool) { return pool->process != getpid(); }
+
+/* Who held the lock, or waits, was left behind in the parent, too. */
+static void forget_parent(Pool *pool) {
+    free(pool->threads);
+    pool_init(pool);
+}
+
 void pool_free(Pool *pool) {
+    if (is_of_parent(pool)) forget_parent(pool);
     pthread_mutex_lock(&pool->lock);
     pool->quit = true;
     pthread_cond_broadcast(&pool->wake);
@@ -234,6 +245,7 @@ void pool_free(Pool *pool) {
 
 static void run_with_helpers(Runtime *runtime, Job *job, int helpers) {
     Pool *pool = &runtime->pool;
+    if (is_of_parent(pool)) forget_parent(pool);
     pthread_mutex_lock(&pool->lock);
     helpers = have_helpers(runtime, helpers);
     pool->job = job;

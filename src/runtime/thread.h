@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 /* Where an error goes: the innermost call or dispatch of this thread. */
 typedef struct RtGuard {
@@ -72,6 +73,7 @@ typedef struct Pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
     pthread_t *threads;
+    pid_t process;       /* that they are threads of: a child of fork has none of them */
     int count;           /* threads that exist */
     int wanted;          /* threads with a lower number take part in the job at hand */
     int busy;            /* threads that have not finished it */

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void assert_error(Runtime *runtime, const char *expected) {
@@ -55,6 +57,27 @@ static void test_alone(void **state) {
         assert_true(runtime_dispatch(runtime, &kernel, groups, args));
         for (int i = 0; i < 64; i++) assert_int_equal(seen.order[i], i);
     }
+    runtime_free(runtime);
+}
+
+/* A child of fork has none of the workers: it makes its own, and does not wait for those when it ends. */
+static void test_child_of_fork(void **state) {
+    (void)state;
+    Runtime *runtime = with_workers(4);
+    RtKernel kernel = {.run = note_groups, .group_size = {1, 1, 1}};
+    uint32_t groups[3] = {8, 8, 1};
+    Seen seen = {.count = 0}, again = {.count = 0};
+    assert_true(runtime_dispatch(runtime, &kernel, groups, (void *[]){&seen}));
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        bool fine = runtime_dispatch(runtime, &kernel, groups, (void *[]){&again}) && again.count == 64;
+        runtime_free(runtime);
+        _exit(fine ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
     runtime_free(runtime);
 }
 
@@ -752,6 +775,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_group_once),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_child_of_fork),
         cmocka_unit_test(test_no_groups_and_stop),
         cmocka_unit_test(test_abort_ends_dispatch),
         cmocka_unit_test(test_sums_have_one_order),
