@@ -17,7 +17,7 @@
  * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an
  * RtBuffer. Memory of `in` parameters is not written
  * during a call; memory of out and inout parameters overlaps with nothing else that the function reaches. A
- * call that is ended by `abort` returns zero; the runtime has the message. */
+ * call that is ended by `abort` returns zero, and the session has the message; in files it ends the program. */
 #ifndef SLOPE_EMIT_ABI_H
 #define SLOPE_EMIT_ABI_H
 

@@ -4,10 +4,8 @@
  * guard; tapes and blocks that were opened behind that guard are closed there, because the frames that would
  * have closed them are gone. */
 #include "runtime/thread.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void list_thread(Runtime *runtime, RtThread *thread) {
     pthread_mutex_lock(&runtime->lock);
@@ -132,7 +130,7 @@ static void run_guarded(void *user) {
     thread->guard = guard.outer;
 }
 
-static bool call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args,
+bool thread_call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args,
                  bool deep) {
     Call call = {thread_current(runtime), body, args, false};
     bool started = call.thread != NULL;
@@ -143,50 +141,7 @@ static bool call(Runtime *runtime, void (*body)(const RtContext *, void *const *
 }
 
 bool runtime_call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args) {
-    return call(runtime, body, args, false);
-}
-
-/* Nobody asks for the errors of such a runtime. */
-static void say_error(void *user, const char *text) {
-    (void)user;
-    char line[1024];
-    int length = snprintf(line, sizeof line, "slope: %s\n", text);
-    size_t size = length < (int)sizeof line ? (size_t)length : sizeof line - 1;
-    if (write(2, line, size) < 0) return;
-}
-
-/* The runtime of a module that no session owns is made when it is first needed, by whichever thread comes
- * first. */
-static Runtime *runtime_of(Runtime **slot) {
-    _Atomic(Runtime *) *shared = (_Atomic(Runtime *) *)(void *)slot;
-    Runtime *runtime = atomic_load(shared);
-    if (runtime) return runtime;
-    RuntimeConfig config = {.failed = say_error};
-    Runtime *made = runtime_new(&config);
-    if (!made) return NULL;
-    if (atomic_compare_exchange_strong(shared, &runtime, made)) return made;
-    runtime_free(made);
-    return runtime;
-}
-
-void rt_call(Runtime **slot, void (*body)(const RtContext *, void *const *), void *const *args) {
-    Runtime *runtime = runtime_of(slot);
-    if (runtime) call(runtime, body, args, false);
-}
-
-void rt_call_deep(Runtime **slot, void (*body)(const RtContext *, void *const *), void *const *args) {
-    Runtime *runtime = runtime_of(slot);
-    if (runtime) call(runtime, body, args, true);
-}
-
-void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, void *const *args) {
-    Runtime *runtime = runtime_of(slot);
-    if (runtime) runtime_dispatch(runtime, kernel, groups, args);
-}
-
-void rt_close(Runtime **slot) {
-    runtime_free(*slot);
-    *slot = NULL;
+    return thread_call(runtime, body, args, false);
 }
 
 /* ---- large statics and variables */

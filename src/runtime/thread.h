@@ -106,6 +106,9 @@ struct Runtime {
 /* thread.c */
 RtThread *thread_current(Runtime *runtime); /* made if there is none; NULL: no memory */
 void thread_destroy(void *thread);
+/* False: an error ended it. `deep`: on the stack for programs that call themselves. */
+bool thread_call(Runtime *runtime, void (*body)(const RtContext *context, void *const *args),
+                 void *const *args, bool deep);
 void thread_fail(RtThread *thread, const char *text, size_t length) __attribute__((noreturn));
 const volatile int32_t *thread_stop_flag(const RtThread *thread); /* for contexts */
 void thread_reclaim(RtThread *thread, uint64_t serial);           /* closes what was opened after that */
