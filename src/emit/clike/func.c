@@ -2,8 +2,8 @@
  *
  * A function that others may call is the function itself, unless something must be done before: static
  * variables begin anew with every call from outside, constants that need code are computed once. Then what
- * others call is a wrapper. How kernels are called is up to the dialect. A program's main is C's, unless it
- * is one for several threads and there is a header for those who run them. */
+ * others call is a wrapper. How kernels are called is up to the dialect. A program's main is C's, unless there
+ * is a header for those who run it. */
 #include "emit/clike/clike.h"
 
 static bool is_kernel(const Func *func) { return func->group_size[0] > 0; }
@@ -17,7 +17,7 @@ bool clike_has_threads(const Printer *p, const Func *func) {
 
 bool clike_is_main(const Printer *p, const Func *func) {
     if (!is_kernel(func) || func->nparams || strcmp(func->name->text, "main") != 0) return false;
-    return !p->file->is_called || !clike_has_threads(p, func);
+    return !p->file->is_called;
 }
 
 bool clike_takes_thread(const Printer *p, const Func *func) {
