@@ -104,7 +104,13 @@ class Uniforms(MutableMapping):
             for program in known:
                 value = self._set_anew(program, name, value, memory)
             if wanted and types[main] in (wanted, None):
-                self._values[name], self._kinds[name] = value, wanted
+                self._note(name, value, wanted)
+
+    def _note(self, name: str, value: Any, kind: str) -> None:
+        """It comes last, and its parts have no values of their own any more."""
+        for known in [known for known in self._values if known == name or known.startswith((f"{name}.", f"{name}["))]:
+            del self._values[known]
+        self._values[name], self._kinds[name] = value, kind
 
     def _set_anew(self, program: int, name: str, value: Any, memory: Optional[Tuple[Any, ...]]) -> Any:
         """Sets it, unless it refers to the memory that it refers to already."""

@@ -117,6 +117,19 @@ def test_uniforms_reach_functions_and_rows(m):
     assert m.scaled(3.0) == 15.0 and np.array_equal(m.scaled(np.arange(3.0)), [0, 5, 10])
 
 
+def test_functions_found_later_see_the_uniforms_that_were_set_last():
+    m = slope.compile("struct Light { float power; int at[2]; }; uniform Light light; uniform float3 tints[2];"
+                      + "".join(f"float f{k}() {{ return light.power + light.at[1] * 10 + tints[1].z * 100; }}" for k in range(3)))
+    m.uniforms["light.at[1]"] = 7
+    m.uniforms["tints[1]"] = [1, 2, 3]
+    m.uniforms["light"] = {"power": 1, "at": [2, 3]}
+    assert m.f0() == 331
+    m.uniforms["tints"] = np.full((2, 3), 4)
+    assert m.f0() == m.f1() == 431
+    m.uniforms["light.at[1]"] = 5
+    assert m.f0() == m.f1() == m.f2() == 451
+
+
 def test_buffers_of_structs(m):
     materials = np.zeros(3, np.dtype([("base", "f4", 3), ("rough", "f4"), ("id", "i4")]))
     materials["rough"] = [1, 2, 3]
