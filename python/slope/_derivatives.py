@@ -6,6 +6,7 @@ sum of their gradients, one with a row per call the gradient of each.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -286,7 +287,7 @@ def lead_of(function: Function, values: Sequence[Any]) -> Shape:
 
 def in_order(found: Any, units: Shape, lead: Shape, inner: Shape) -> np.ndarray:
     """Unit directions come first in `found`; they belong behind the rows."""
-    array = np.asarray(found).reshape((-1,) + lead + inner)
+    array = np.asarray(found).reshape((math.prod(units),) + lead + inner)
     return np.moveaxis(array, 0, len(lead)).reshape(lead + units + inner).copy()
 
 
@@ -329,7 +330,7 @@ def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
     def columns(values: List[Any], lead: Shape, place: int) -> np.ndarray:
         tangents = [basis(types[place], len(lead)) if at == place else None for at in range(len(values))]
-        array = np.asarray(derivative.push(values, tangents)[1]).reshape((-1,) + lead + slot.type.shape)
+        array = np.asarray(derivative.push(values, tangents)[1]).reshape((numbers(types[place]),) + lead + slot.type.shape)
         return np.moveaxis(array, 0, -1).reshape(lead + slot.type.shape + types[place].shape).copy()
 
     def call(*args: Any, **named: Any) -> Any:

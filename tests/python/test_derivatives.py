@@ -30,6 +30,8 @@ def test_gradients_of_rows(m):
     assert np.isclose(by_s(rows, S), sum(by_s(row, S) for row in rows))  # shared by all rows
     assert by_s(rows, np.full((7, 1), S)).shape == (7, 1)
     assert slope.grad(m.cubic)(np.zeros((0, 3)), S).shape == (0, 3)
+    assert slope.jacobian(m.turned)(np.zeros((0, 3))).shape == slope.hessian(m.cubic)(np.zeros((0, 3)), S).shape == (0, 3, 3)
+    assert slope.jacobian(m.cubic)(np.zeros((2, 0, 3)), S).shape == (2, 0, 3)
 
 
 def test_gradients_of_structs(m):
