@@ -457,7 +457,7 @@ typedef struct SlopeImage {
 
 /* Lets a texture show a copy of this image. `texels`, if not NULL, gets the memory: 32 bits per channel,
  * float or integer, for reading back what a program wrote; it lives until slope_buffer_free, or as long as
- * the session. */
+ * the session. If NULL, until the texture shows another image, or as long as the program. */
 SLOPE_API SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const SlopeImage *image,
                                        SlopeBuffer **texels);
 

@@ -211,6 +211,14 @@ SlopeStatus slope_buffer_write(SlopeBuffer *buffer, size_t offset, const void *f
     return SLOPE_STATUS_ok;
 }
 
+void driver_free_images(const SlopeProgram *program, const char *texture) {
+    for (SlopeBuffer *buffer = program->session->buffers, *next; buffer; buffer = next) {
+        next = buffer->next;
+        bool is_meant = buffer->program == program && (!texture || buffer->texture == texture);
+        if (is_meant) slope_buffer_free(buffer);
+    }
+}
+
 void driver_free_buffers(SlopeSession *session) {
     while (session->buffers) slope_buffer_free(session->buffers);
 }

@@ -40,8 +40,15 @@ SlopeStatus slope_find_type(SlopeProgram *program, const char *expression, const
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_type", "expression");
-    DriverWork work = {.program = program, .name = expression};
-    SlopeStatus status = driver_leave(session, driver_deep(session, find_type, &work));
-    if (status == SLOPE_STATUS_ok) *out = driver_type(program, work.type, LAYOUT_scalar);
-    return status;
+    Name name = name_from(&program->names, expression);
+    const SlopeType *type = map_get(&program->found_types, PTR_KEY(name));
+    if (!type) {
+        DriverWork work = {.program = program, .name = expression};
+        SlopeStatus status = driver_leave(session, driver_deep(session, find_type, &work));
+        if (status != SLOPE_STATUS_ok) return status;
+        type = driver_type(program, work.type, LAYOUT_scalar);
+        map_put(&program->arena, &program->found_types, PTR_KEY(name), (void *)(uintptr_t)type);
+    }
+    *out = type;
+    return SLOPE_STATUS_ok;
 }

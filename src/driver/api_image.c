@@ -226,7 +226,12 @@ SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const Slop
     if (status != SLOPE_STATUS_ok) return status;
     fill(&shaped, &plan, slope_buffer_data(buffer));
     status = set_parts(program, name, &plan, shaped.format, buffer);
-    if (status != SLOPE_STATUS_ok) slope_buffer_free(buffer);
-    else if (texels) *texels = buffer;
-    return status;
+    if (status != SLOPE_STATUS_ok) {
+        slope_buffer_free(buffer);
+        return status;
+    }
+    driver_free_images(program, uniform.name);
+    if (texels) *texels = buffer;
+    else buffer->program = program, buffer->texture = uniform.name;
+    return SLOPE_STATUS_ok;
 }

@@ -107,6 +107,7 @@ void slope_program_free(SlopeProgram *program) {
     SlopeSession *session = program->session;
     driver_device_unload(program);
     driver_unload(program);
+    driver_free_images(program, NULL);
     driver_forget_rows(program);
     unlink_program(program);
     if (driver_set_back(program)) return;
@@ -137,12 +138,16 @@ SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, S
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_function", "expression");
-    DriverWork work = {.program = program, .name = expression};
-    SlopeStatus status = driver_leave(session, driver_deep(session, find_function, &work));
-    if (status != SLOPE_STATUS_ok) return status;
-    SlopeFunction *function = arena_new(&program->arena, SlopeFunction);
-    *function = (SlopeFunction){
-        .program = program, .name = format_text(&program->arena, "%s", expression), .func = work.func};
+    Name name = name_from(&program->names, expression);
+    SlopeFunction *function = map_get(&program->found_functions, PTR_KEY(name));
+    if (!function) {
+        DriverWork work = {.program = program, .name = expression};
+        SlopeStatus status = driver_leave(session, driver_deep(session, find_function, &work));
+        if (status != SLOPE_STATUS_ok) return status;
+        function = arena_new(&program->arena, SlopeFunction);
+        *function = (SlopeFunction){.program = program, .name = name->text, .func = work.func};
+        map_put(&program->arena, &program->found_functions, PTR_KEY(name), function);
+    }
     *out = function;
     return SLOPE_STATUS_ok;
 }

@@ -298,7 +298,7 @@ SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUni
     Place place;
     SlopeStatus status = find_place(program, name, &place);
     if (status != SLOPE_STATUS_ok) return status;
-    out->name = format_text(&program->arena, "%s", name);
+    out->name = name_from(&program->names, name)->text;
     out->type = driver_type(program, place.type, place.rules);
     out->is_block = place.rules == LAYOUT_std140;
     return SLOPE_STATUS_ok;

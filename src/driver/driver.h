@@ -75,6 +75,9 @@ struct SlopeBuffer {
     SlopeBuffer *prev, *next;
     RtBuffer memory; /* count: bytes */
     bool wrapped;    /* memory of the caller, without a counter */
+    /* Of an image that nobody else holds: who shows it, and in which texture. Else NULL. */
+    const SlopeProgram *program;
+    const char *texture;
     /* On a GPU: */
     uint64_t base, address;        /* what was taken, and the data in it; 0: not there yet */
     bool host_newer, device_newer; /* which of the two counts, if they may differ */
@@ -179,6 +182,7 @@ struct SlopeProgram {
     Name path;
     Str text; /* of its file */
     Map type_handles;
+    Map found_functions, found_types; /* Name of an expression: SlopeFunction, SlopeType */
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
     bool uniforms_listed;
     Declarations declarations;
@@ -377,6 +381,8 @@ bool driver_buffers_to_host(SlopeSession *session); /* all; and what they hold m
 void driver_forget_rows(
     const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
 void driver_free_buffers(SlopeSession *session);
+/* Of the program's images that nobody else holds: what shows in a texture; NULL: all. */
+void driver_free_images(const SlopeProgram *program, const char *texture);
 void driver_free_blobs(SlopeSession *session);
 
 /* ---- timing.c: stages may run any number of times, and nest; time inside an inner stage is not the outer one's */

@@ -102,6 +102,40 @@ static void a_program_returns_its_memory(void **state) {
     assert_int_equal(host.used, 0);
 }
 
+static void ask(Host *host, SlopeProgram *program) {
+    static const uint8_t texel = 7;
+    const SlopeImage image = {&texel, 1, 1, 1, 1, SLOPE_IMAGE_unorm8, false};
+    SlopeFunction *function;
+    const SlopeType *type;
+    SlopeUniform uniform;
+    SlopeBuffer *buffer;
+    float one = 1;
+    assert_int_equal(slope_find_function(program, "bwd_diff(f)", &function), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_type(program, "DifferentialPair<float>", &type), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_uniform(program, "scale[1]", &uniform), SLOPE_STATUS_ok);
+    assert_int_equal(slope_set_uniform(program, "scale[1]", &one, sizeof one), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_image(program, "picture", &image, NULL), SLOPE_STATUS_ok);
+    assert_int_equal(slope_buffer_new(host->session, 16, &buffer), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_buffer(program, "data", buffer), SLOPE_STATUS_ok);
+    slope_buffer_free(buffer);
+}
+
+/* A host may ask before each of its frames. */
+static void asking_again_takes_no_memory(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program =
+        loaded(&host, "[Differentiable] float f(float x) { return x * x; }\n"
+                      "uniform float scale[2]; Texture2D picture; RWStructuredBuffer<float> data;\n");
+    for (int i = 0; i < 10; i++) ask(&host, program);
+    size_t before = host.used;
+    for (int i = 0; i < 1000; i++) ask(&host, program);
+    assert_int_equal(host.used, before);
+    slope_session_free(host.session);
+    assert_int_equal(host.used, 0);
+}
+
 static size_t taken_by_load(Host *host) {
     size_t before = host->taken;
     SlopeProgram *program = loaded(host, sample);
@@ -784,6 +818,7 @@ int main(void) {
         cmocka_unit_test(threads_of_the_host_may_have_little_stack),
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_program_returns_its_memory),
+        cmocka_unit_test(asking_again_takes_no_memory),
         cmocka_unit_test(the_second_program_finds_the_library_ready),
         cmocka_unit_test(a_program_says_what_it_declares),
         cmocka_unit_test(types_are_found_by_name),
