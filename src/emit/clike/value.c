@@ -82,6 +82,7 @@ void clike_consume(Printer *p, const Inst *inst) {
 }
 
 static bool crosses(const Printer *p, const Val *v) { return p->at->crosses && p->at->crosses[v->id]; }
+static bool is_said_again(const Printer *p, const Val *v) { return p->at->again && p->at->again[v->id]; }
 
 static void write_down(Printer *p, const Val *v, Value value) {
     const char *name = clike_name_value(p, v);
@@ -103,9 +104,10 @@ static void write_down(Printer *p, const Val *v, Value value) {
     p->at->values[v->id] = named;
 }
 
-/* An address that is said anew at each use: what it is made of stays as it is now. */
+/* An address that is said anew at each use: what it is made of stays as it is now. So does that of one which
+ * later phases of a group say again, where no variable of this phase is known. */
 static void settle_guarded(Printer *p, const Inst *inst) {
-    if (clike_bind_element(p, inst)) return;
+    if (is_said_again(p, inst->results[0]) || clike_bind_element(p, inst)) return;
     for (int i = 0; i < inst->nargs; i++) clike_settle(p, inst, i);
     p->dialect->language->address(p, inst, &p->at->values[inst->results[0]->id]);
 }
@@ -215,7 +217,7 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     }
     if (p->dialect->language->has_places_only && v->type->kind == TYPE_pointer && !clike_is_text(v->type))
         return; /* a place, as often as it is used */
-    if (at->again && at->again[v->id]) return;
+    if (is_said_again(p, v)) return;
     if (crosses(p, v)) {
         write_down(p, v, value);
         return;
