@@ -112,6 +112,7 @@ static EmitFloats floats_of(SlopeFloats floats) {
 static EmitOptions options_of(const SlopeSession *session) {
     return (EmitOptions){.level = session->config.optimization,
                          .unchecked = session->config.unchecked,
+                         .wave = session->config.wave,
                          .watch = session->config.strict,
                          .floats = floats_of(session->config.floats),
                          .debug = session->config.debug_info,

@@ -109,6 +109,7 @@ struct RtKernel {
     uint64_t work;  /* of such: operations of a thread, at most; 0: not known */
     uint64_t least; /* ... about, if no loop whose length is not known is long */
     uint64_t alone; /* not 0: one thread at a time runs all groups; what it adds is added plainly */
+    uint64_t wave;  /* lanes of a wave; 0: as many as the runtime says */
 };
 
 /* How a value given to printf is held. */

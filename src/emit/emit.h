@@ -36,6 +36,7 @@ typedef struct EmitOptions {
     bool watch;           /* machine code in memory: indices out of range are told, by rt_outside */
     EmitFloats floats;    /* source code: strict asks the compiler for it; the rest is its own affair */
     bool alone;           /* no two threads run it at a time: atomic sums are plain ones */
+    int wave;             /* lanes of a wave; 0: 32 */
     bool debug;           /* debug info: functions and lines */
     bool sanitize;        /* machine code: every access is watched by the address sanitizer */
     bool verify;          /* check LLVM's view of the module before it is optimised */

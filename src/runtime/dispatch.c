@@ -47,6 +47,7 @@ static bool run_groups(RtThread *thread, const Job *job, RtContext *context, uin
 /* A wave is part of a group. */
 static uint32_t wave_size(const Runtime *runtime, const RtKernel *kernel) {
     uint32_t wave = runtime->config.wave > 0 ? (uint32_t)runtime->config.wave : 32;
+    if (kernel->wave) wave = (uint32_t)kernel->wave;
     uint64_t threads = (uint64_t)kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2];
     return threads < wave ? (uint32_t)threads : wave;
 }

@@ -125,9 +125,21 @@ static void define_half(Printer *p) {
     p->header_copies = true;
 }
 
+static void define_wave(Printer *p) {
+    text_printf(
+        &p->helpers,
+        "/* How many threads of a group that follow each other are the lanes of a wave: 1 to 128. */\n"
+        "#ifndef SLOPE_WAVE\n#define SLOPE_WAVE %d\n#endif\n",
+        p->options->wave ? p->options->wave : 32);
+}
+
 const char *clike_helper(Printer *p, const char *name) {
     const Dialect *dialect = p->dialect;
     if (!clike_begin_helper(p, name)) return name;
+    if (strcmp(name, "SLOPE_WAVE") == 0) {
+        define_wave(p);
+        return name;
+    }
     if (strcmp(name, "slope_half") == 0) {
         define_half(p);
         return name;

@@ -260,7 +260,7 @@ static LLVMValueRef describe_sums(Emitter *e, const Func *func) {
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
     LLVMTypeRef types[] = {e->ptr, e->ptr, sizes,  e->i32, e->i64, e->i64, e->i64,
-                           e->i64, e->i64, e->ptr, e->i64, e->i64, e->i64};
+                           e->i64, e->i64, e->ptr, e->i64, e->i64, e->i64, e->i64};
     enum { FIELDS = sizeof types / sizeof *types };
     LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, FIELDS, false);
     LLVMValueRef size[3];
@@ -280,7 +280,8 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
                                   describe_sums(e, info->func),
                                   emit_i64(e, info->func->work),
                                   emit_i64(e, info->func->least_work),
-                                  emit_i64(e, e->options->alone)};
+                                  emit_i64(e, e->options->alone),
+                                  emit_i64(e, e->options->wave)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
     LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, FIELDS));
