@@ -198,6 +198,7 @@ def main():
         interpreted = run.run_suite(run.Suite(ROOT / "build-gcc"), run.INTERPRETED, interpret=True, share=8)
         tally.step("programs, interpreted", *interpreted)
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=24))
+        tally.step("programs as objects", *through_c.run_all(ROOT / "build-gcc", share=24, check=through_c.check_object, compilers=through_c.OBJECTS))
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12)
         tally.step("kernels with lanes", passed, failures)
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12, widths=(8,), rounds=True)

@@ -5,6 +5,7 @@ What `slope run` is given is set by a few lines of C before main (c_data.py); ke
 
     tests/through_c.py [--build DIR] [-j N] [--of N] [-v] [NAME...]     one test of N; only those whose name contains a NAME; -v: says what is left out
     tests/through_c.py --sanitize ...      compiled by gcc with its address and undefined-behaviour sanitizers
+    tests/through_c.py --objects ...       as objects, libraries and LLVM IR, which C calls as their header says
     tests/through_c.py --warnings ...      not run, but compiled by each compiler, in each way that options of `slope build` change the text
 """
 import concurrent.futures
@@ -33,6 +34,8 @@ WATCHING = [["gcc", "-O2", "-std=c17", "-xc"], ["g++", "-O2", "-std=c++17", "-xc
             [CLANG.format(""), "-fsyntax-only", "-std=c17", "-xc"], [CLANG.format("++"), "-fsyntax-only", "-std=c++17", "-xc++"]]
 WAYS = [[], ["--openmp", "--lines", "--header", "{}/t.h"], ["-O0", "--fp", "strict", "--comments"],
         ["--fp", "fast", "--unchecked", "--threads", "1"]]
+OBJECTS = [["gcc", "obj"], ["clang", "shared", "--threads", "1"], ["gcc", "obj", "--lanes", "8"], ["clang-19", "llvm-ir"],
+           ["g++", "shared", "--lanes", "auto", "-O1"], ["clang", "obj", "-O0", "--threads", "1", "--lanes", "16"]]
 LEFT_OUT = "left out"
 FOLDERS = ("run", "diff", "library")
 SET, PRINTED, DISPATCH, ENTRY, BLOCK, STACK = ("bind", "set"), ("print",), ("dispatch",), ("entry",), ("block",), ("stack",)
@@ -195,6 +198,50 @@ def check(suite, test, compiler, temporary):
     return None
 
 
+# ---- objects and libraries
+
+def build_object(suite, test, given, target, options, temporary):
+    """(the file, what is given to it); or None, and what went wrong."""
+    made = f"{temporary}/t.{dict(obj='o', shared='so').get(target, 'll')}"
+    words = [str(suite.slope), "build", test.source.path.name, "-target", target, *options, "-o", made, "--header", f"{temporary}/t.h", *given.others]
+    built = None
+    if not given.entries:  # a main that is no entry point becomes one
+        built, given = run.execute(suite, [*words, "--entry", "main"], test.source.path.parent), given._replace(entries=["main"])
+    if not built or "E7030" in built.err:
+        built = run.execute(suite, words, test.source.path.parent)
+        given = given._replace(entries=[] if given.entries == ["main"] else given.entries)
+    if built.status and LACKING.search(built.err):
+        return None, LEFT_OUT
+    return (None, f"slope build: {built.trouble or built.err}") if built.status or built.trouble else (made, given)
+
+
+def check_object(suite, test, way, temporary):
+    """None, LEFT_OUT, or what went wrong."""
+    (compiler, target, *options), given, folder = way, split_data(test), test.source.path.parent
+    if not given:
+        return LEFT_OUT
+    options += [word for macro in given.macros for word in ("--wave", macro.split()[2])]
+    made, given = build_object(suite, test, given, target, options, temporary)
+    if not made:
+        return given
+    header, program = Path(temporary, "t.h").read_text(), Path(temporary, "t.c")
+    start = main_of(header, given)
+    more = c_data.set_up(header + start, given.values, given.printed, test.source.path) if start and (given.values or given.printed) else ""
+    if start is None or more is None:
+        return LEFT_OUT
+    program.write_text('#include "t.h"\n#include <stdio.h>\n#include <string.h>\n' + start + more)
+    compiler = "gcc" if more and "++" in compiler else compiler  # which has no such lists
+    runtime = [f"{suite.build}/libslope-rt.a"] * (target != "shared")
+    compiled = run.execute(suite, [compiler, "-O1", str(program), made, *runtime, "-o", f"{temporary}/t", "-lm", "-lpthread"], folder)
+    if compiled.status or compiled.trouble:
+        return f"{compiler}: {compiled.trouble or compiled.err[:3000]}"
+    result = run.execute(suite, [f"{temporary}/t"], folder)
+    if result.status or result.trouble:
+        return f"{target} {' '.join(options)}: exit status {result.status} {result.trouble or ''}\n{result.err}"
+    same = same_output(result.out.splitlines(), expected_of(test))
+    return None if same else f"{target} {' '.join(options)}\n" + run.show_difference("\n".join(expected_of(test)), result.out)
+
+
 # ---- what compilers say
 
 def compiled_in(suite, test, way, temporary):
@@ -245,11 +292,13 @@ def run_all(build, filters=(), jobs=None, share=1, check=check, compilers=COMPIL
 def main():
     parser, left_out = run.programs_parser(), []
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--objects", action="store_true")
     parser.add_argument("--warnings", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
-    passed, failures = run_all(options.build, options.names, options.jobs, options.of, watch if options.warnings else check,
-                               SANITIZED if options.sanitize else COMPILERS, left_out)
+    checks = watch if options.warnings else check_object if options.objects else check
+    compilers = SANITIZED if options.sanitize else OBJECTS if options.objects else COMPILERS
+    passed, failures = run_all(options.build, options.names, options.jobs, options.of, checks, compilers, left_out)
     run.report(failures)
     for name in left_out if options.verbose else ():
         print(f"left out: {name}")
