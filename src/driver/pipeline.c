@@ -413,6 +413,7 @@ static const struct {
     bool (*run_unit)(Unit *unit);               /* likewise */
     bool simplifies, cleans; /* `run`: and then what it leaves of a function that it changed */
 } passes[] = {
+    {"nowhere", 0, .run_all = opt_nowhere},
     {"waves", 0, .run = pass_waves},
     {"mark", 1, .run_all = opt_mark_derivatives},
     {"halves", 1, .run_unit = pass_halves},

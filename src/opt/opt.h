@@ -144,6 +144,10 @@ bool opt_calls_keep_checks(
 /* ---- sink.c: among many branches, numbers are computed where they are first needed; `many`: of a region, others stay as they are */
 bool opt_sink(Func *func, int many);
 
+/* ---- nowhere.c: what is done in a buffer that is none */
+bool opt_nowhere(Module *module, int first);
+bool opt_drop_nowhere(Inst *inst); /* an access */
+
 /* ---- unlikely.c: what is, if large, is a function */
 bool opt_outline_unlikely(Func *func);
 

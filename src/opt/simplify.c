@@ -471,32 +471,6 @@ static Val *load_constant(Inst *load) {
     return type->kind == TYPE_vector ? build_vec(&b, type, data) : data[0];
 }
 
-/* In a buffer that is none, as the differentials of a reference are that has none. Nothing is in range there,
- * even where nobody asks. */
-static bool is_nowhere(const Inst *inst, int operand) {
-    const Inst *element = operand < inst->nargs ? ir_element(inst->args[operand]) : NULL;
-    const Val *buffer = element ? inst_operand(element, 0) : NULL;
-    return buffer && val_is_const(buffer) && val_is_zero(buffer);
-}
-
-/* What is written nowhere is dropped, and what is read there is zero. */
-static bool simplify_nowhere(Simplify *s, Inst *inst) {
-    bool is_atomic = inst->op == OP_atomic || inst->op == OP_atomic_cas;
-    bool adds_none = inst->op == OP_acc && is_nowhere(inst, 1);
-    if (!is_atomic && !op_has(inst->op, OP_PLAIN)) return false;
-    if (is_nowhere(inst, 0) || adds_none) {
-        for (int i = 0; i < inst->nresults; i++)
-            replace(inst->results[i], ir_const_zero(module_of(s), inst->results[i]->type));
-    } else if (inst->op == OP_copy && is_nowhere(inst, 1)) {
-        Builder b = build_before(inst);
-        build_zero(&b, inst->args[0]);
-    } else {
-        return false;
-    }
-    inst_remove(inst);
-    return s->changed = true;
-}
-
 /* Looks at an instruction; where to go on. */
 static Inst *simplify_inst(Simplify *s, Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) inst->args[i] = resolve(s, inst->args[i]);
@@ -509,7 +483,10 @@ static Inst *simplify_inst(Simplify *s, Inst *inst) {
     default: break;
     }
     Inst *next = inst->next;
-    if (simplify_nowhere(s, inst)) return next;
+    if (opt_drop_nowhere(inst)) {
+        s->changed = true;
+        return next;
+    }
     if ((!op_has(inst->op, OP_PURE) && inst->op != OP_load) || inst->nresults != 1) return next;
     Builder b = build_before(inst);
     const Val *first = inst->nargs ? inst->args[0] : NULL;
