@@ -199,9 +199,9 @@ def main():
         tally.step("programs, interpreted", *interpreted)
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=24))
         tally.step("programs as objects", *through_c.run_all(ROOT / "build-gcc", share=24, check=through_c.check_object, compilers=through_c.OBJECTS))
-        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12)
+        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=16)
         tally.step("kernels with lanes", passed, failures)
-        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=12, widths=(8,), rounds=True)
+        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=16, widths=(8,), rounds=True)
         tally.step("loops with lanes", passed, failures)
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
@@ -222,7 +222,7 @@ def main():
             ("installation", functools.partial(install_test.run_all, ROOT / "build-gcc"))])
     if [step_build(tally, started) for started in building][-1]:
         step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), repeats_one_in=8,
-                   share=4, shared=("diff/", "run/", "emit/", "lanes/"))
+                   share=5, shared=("diff/", "run/", "emit/", "lanes/"))
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")
