@@ -222,7 +222,7 @@ def main():
             ("installation", functools.partial(install_test.run_all, ROOT / "build-gcc"))])
     if [step_build(tally, started) for started in building][-1]:
         step_suite(tally, "build-sanitize", coded=16, without=("examples/", "cost/", "gradcheck/"), repeats_one_in=8,
-                   share=5, shared=("diff/", "run/", "emit/", "lanes/"))
+                   share=6, shared=("diff/", "run/", "emit/", "lanes/"))
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")
