@@ -64,6 +64,11 @@ static Val *root_of(Val *address, int *steps) {
     return address;
 }
 
+bool ir_is_beside(const Val *address) {
+    return address->kind == VAL_inst && address->inst->op == OP_buffer_elem &&
+           inst_has(address->inst, INST_BESIDE);
+}
+
 Val *ir_index_beside(const Inst *elem, int64_t *number) {
     Val *index = inst_operand(elem, 1);
     bool is_sum = index->kind == VAL_inst && index->inst->op == OP_add;

@@ -655,6 +655,7 @@ const Global *ir_owner(const Val *buffer); /* the global that it was read from; 
 bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
 uint16_t ir_own_flag(const Val *buffer); /* PARAM_OWN, where it is one: it stays so in a part of the kernel */
 const Val *ir_base(const Val *address);  /* likewise, through fields and elements alone */
+bool ir_is_beside(const Val *address);   /* of an element for each lane, whose neighbours are used, too */
 const Inst *ir_element(const Val *address);    /* of a buffer, that it is in; NULL: it is elsewhere */
 bool ir_are_apart(const Val *a, const Val *b); /* addresses in the same object */
 /* The constants at an address in a global that is known, one per scalar; NULL: it is not. */

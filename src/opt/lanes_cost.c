@@ -149,8 +149,7 @@ static bool is_far(const Val *address) {
  * (emit/llvm/records.c). */
 static bool is_in_row(const Val *address) {
     static const double FOUR = 4;
-    bool is_element = address->kind == VAL_inst && address->inst->op == OP_buffer_elem;
-    if (is_element && inst_has(address->inst, INST_BESIDE)) return true;
+    if (ir_is_beside(address)) return true;
     while (address->kind == VAL_inst) {
         const Inst *inst = address->inst;
         bool is_part =

@@ -157,7 +157,7 @@ static void order_region(Order *order, Region *region) {
     order->firsts.count = 0;
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
-        if (inst->op == OP_buffer_elem && inst_has(inst, INST_BESIDE)) visit_element(order, inst);
+        if (inst->nresults == 1 && ir_is_beside(inst->results[0])) visit_element(order, inst);
     }
 }
 

@@ -38,15 +38,10 @@ static bool is_fixed_step(const Inst *inst) {
     return inst->op == OP_elem && inst_has(inst, INST_UNCHECKED) && val_is_const(ir_resolve(inst->args[1]));
 }
 
-static bool is_beside(const Val *address) {
-    return address->kind == VAL_inst && address->inst->op == OP_buffer_elem &&
-           inst_has(address->inst, INST_BESIDE);
-}
-
 /* What the address leads into. */
 static RecordPlace place_of(const Val *address) {
     int64_t number;
-    if (is_beside(address))
+    if (ir_is_beside(address))
         return (RecordPlace){inst_operand(address->inst, 0), ir_index_beside(address->inst, &number)};
     while (address->kind == VAL_inst && is_fixed_step(address->inst) &&
            address->inst->args[0]->type->kind == TYPE_vector)
@@ -166,7 +161,7 @@ static RecordAccess *record_to_write(Finder *f, const Inst *inst) {
 
 static void visit(Finder *f, const Inst *inst) {
     f->number++;
-    if (inst->op == OP_buffer_elem && inst_has(inst, INST_BESIDE))
+    if (inst->nresults == 1 && ir_is_beside(inst->results[0]))
         map_put(&f->e->arena, &f->made, PTR_KEY(inst), (void *)(intptr_t)f->number);
     if (!is_member(inst)) {
         if (is_seen(inst)) close_all(f);
